@@ -260,17 +260,13 @@ SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -U_FORTIFY_SOURCE $(WARN) \
 	-Wno-sign-compare -Wno-unused-parameter -Wno-missing-field-initializers \
 	-Wno-address-of-packed-member -MMD -MP \
 	-Itests/sim/include -Iuapi -Ikmod -Itests/sim -Itools $(CFLAGS)
-SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock rw lock2 line)
+SIM_BIN := $(addprefix $(B)/sim-,coherence coherence-few lock line)
 SIM_HARNESS := $(wildcard tests/sim/harness/*.c)
 # Without shrink.c, which needs the kernel: a simulated thread asks for memory instead.
 SIM_COHERENCE := $(SIM_HARNESS) $(filter-out %/shrink.c, \
 	$(wildcard tests/sim/coherence/*.c tests/litmus/*.c kmod/coherence/*.c))
 SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \
-	$(addprefix kmod/lock/,tree.c queue.c doubt.c leave.c ring.c flat.c recover.c)
-SIM_RW := $(SIM_HARNESS) $(wildcard tests/sim/rw/*.c) \
-	$(addprefix kmod/lock/,rw.c rw_write.c rw_home.c)
-SIM_LOCK2 := $(SIM_HARNESS) $(wildcard tests/sim/lock2/*.c) kmod/topology.c \
-	$(addprefix kmod/lock/,turn.c network.c order.c home.c errand.c survey.c \
+	$(addprefix kmod/lock/,turn.c network.c order.c home.c admit.c errand.c survey.c \
 	gate.c pass.c reader.c word.c)
 # Files of the library, which find its headers first
 SIM_LINE := $(wildcard tests/sim/line/*.c) lib/core/thread.c \
@@ -282,7 +278,6 @@ $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brough
 	kdsm_signature_add kdsm_broadcast kdsm_batch_post kdsm_message kdsm_ownership_take \
 	kdsm_block_learn kdsm_block_put kdsm_release_acquire kdsm_release_refresh \
 	kdsm_acquire_until kdsm_word_update kdsm_block_unpack kdsm_block_cached
-$(B)/sim-lock: private SIM_WRAP := kdsm_ring_node
 SEEDS ?= 1000
 NODES ?= 2-8
 
@@ -304,8 +299,6 @@ $(OBJ)/sim-line/%.o: %.c $(B)/flags $(STRICT)
 $(B)/sim-coherence: $(SIM_COHERENCE:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-coherence-few: $(SIM_COHERENCE:%.c=$(OBJ)/sim-few/%.o)
 $(B)/sim-lock: $(SIM_LOCK:%.c=$(OBJ)/sim/%.o)
-$(B)/sim-rw: $(SIM_RW:%.c=$(OBJ)/sim/%.o)
-$(B)/sim-lock2: $(SIM_LOCK2:%.c=$(OBJ)/sim/%.o)
 $(B)/sim-line: $(SIM_LINE:%.c=$(OBJ)/sim-line/%.o) $(SIM_HARNESS:%.c=$(OBJ)/sim/%.o)
 $(SIM_BIN): $(COMMON)
 	$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(COMMON) $(LDFLAGS) $(SIM_WRAP:%=-Wl,--wrap=%)

@@ -10,6 +10,7 @@
 #include "cluster.h"
 #include "lock/death.h"
 #include "lock/lock.h"
+#include "lock/serve.h"
 #include "region/region.h"
 
 /*
@@ -62,19 +63,18 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 			[KDSM_MESSAGE_TUNED] = kdsm_region_serve_tuned,
 			[KDSM_MESSAGE_LOCK_OPEN] = kdsm_lock_serve_open,
 			[KDSM_MESSAGE_LOCK_SET] = kdsm_lock_serve_set,
-			[KDSM_MESSAGE_LOCK_TELL] = kdsm_lock_serve_tell,
-			[KDSM_MESSAGE_LOCK_HAND] = kdsm_lock_serve_hand,
-			[KDSM_MESSAGE_LOCK_LOOK] = kdsm_lock_serve_look,
-			[KDSM_MESSAGE_RW_JOIN] = kdsm_lock_serve_rw_join,
-			[KDSM_MESSAGE_RW_ASK] = kdsm_lock_serve_rw_ask,
-			[KDSM_MESSAGE_RW_OPEN] = kdsm_lock_serve_rw_open,
-			[KDSM_MESSAGE_RW_TELL] = kdsm_lock_serve_rw_tell,
-			[KDSM_MESSAGE_RW_GO] = kdsm_lock_serve_rw_go,
-			[KDSM_MESSAGE_RW_COUNT] = kdsm_lock_serve_rw_count,
 			[KDSM_MESSAGE_LOCK_MEET] = kdsm_lock_serve_meet,
 			[KDSM_MESSAGE_LOCK_MISS] = kdsm_lock_serve_miss,
-			[KDSM_MESSAGE_LOCK_FREEZE] = kdsm_lock_serve_freeze,
-			[KDSM_MESSAGE_LOCK_RESUME] = kdsm_lock_serve_resume,
+			[KDSM_MESSAGE_TURN_ENQUEUE] = kdsm_lock_serve_enqueue,
+			[KDSM_MESSAGE_TURN_HAND] = kdsm_lock_serve_hand,
+			[KDSM_MESSAGE_TURN_LEAVE] = kdsm_lock_serve_leave,
+			[KDSM_MESSAGE_TURN_EXTEND] = kdsm_lock_serve_extend,
+			[KDSM_MESSAGE_TURN_SURVEY] = kdsm_lock_serve_survey,
+			[KDSM_MESSAGE_READ_ENTER] = kdsm_lock_serve_enter,
+			[KDSM_MESSAGE_READ_ADMIT] = kdsm_lock_serve_admit,
+			[KDSM_MESSAGE_READ_REVOKE] = kdsm_lock_serve_revoke,
+			[KDSM_MESSAGE_READ_DISMISS] = kdsm_lock_serve_dismiss,
+			[KDSM_MESSAGE_READ_LEFT] = kdsm_lock_serve_left,
 			[KDSM_MESSAGE_BLOCK_READ] = kdsm_region_serve_block_read,
 			[KDSM_MESSAGE_BLOCK_OWN] = kdsm_region_serve_block_own,
 			[KDSM_MESSAGE_BLOCK_INVALIDATE] = kdsm_region_serve_block_invalidate,
@@ -164,8 +164,9 @@ exit_directory:
 	kdsm_directory_exit(cluster);
 free:
 	kdsm_regions_exit(cluster);
+	if (cluster->deaths)
+		kdsm_deaths_free(cluster);
 	kvfree(cluster->topology);
-	kfree(cluster->deaths);
 free_cluster:
 	kfree(cluster);
 unlock:
@@ -202,9 +203,9 @@ int kdsm_cluster_down(void)
 	kdsm_regions_exit(cluster);
 	kdsm_fabric_stop(cluster->fabric);
 	pr_info("kdsm: cluster %s is down on this node\n", cluster->name);
+	kdsm_deaths_free(cluster);
 	kvfree(cluster->table);
 	kvfree(cluster->topology);
-	kfree(cluster->deaths);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);

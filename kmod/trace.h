@@ -111,24 +111,25 @@ TRACE_EVENT(kdsm_race,
 		  __entry->offset, __entry->mask, __entry->other)
 );
 
-/* This node entered a queue of a lock. queue 0 is the queue of the smallest element. */
+/*
+ * This node wants a lock that is elsewhere, for this many threads; again each time that the module
+ * looks what there is to do.
+ */
 TRACE_EVENT(kdsm_lock_enter,
-	TP_PROTO(u32 region, u32 lock, unsigned int queue, int status),
-	TP_ARGS(region, lock, queue, status),
+	TP_PROTO(u32 region, u32 lock, unsigned int threads),
+	TP_ARGS(region, lock, threads),
 	TP_STRUCT__entry(
 		__field(u32, region)
 		__field(u32, lock)
-		__field(unsigned int, queue)
-		__field(int, status)
+		__field(unsigned int, threads)
 	),
 	TP_fast_assign(
 		__entry->region = region;
 		__entry->lock = lock;
-		__entry->queue = queue;
-		__entry->status = status;
+		__entry->threads = threads;
 	),
-	TP_printk("region=%u lock=%u queue=%u status=%d", __entry->region, __entry->lock,
-		  __entry->queue, __entry->status)
+	TP_printk("region=%u lock=%u threads=%u", __entry->region, __entry->lock,
+		  __entry->threads)
 );
 
 /* A thread got a lock. since: start of its wait, in ns of ktime; waited: in ns. */
@@ -152,8 +153,8 @@ TRACE_EVENT(kdsm_lock_grant,
 );
 
 /*
- * No thread of this node has the lock any more. state: KDSM_QUEUE_NONE if the lock left this
- * node, KDSM_QUEUE_HELD if this node keeps the lock because no thread or node waits.
+ * No thread of this node has the lock: none wants it, or the quota is used up. state: enum
+ * kdsm_turn_state, which says whether this node keeps the lock, or how the lock leaves.
  */
 TRACE_EVENT(kdsm_lock_leave,
 	TP_PROTO(u32 region, u32 lock, unsigned int state),

@@ -16,7 +16,7 @@
 #include <linux/kdsm.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	12
+#define KDSM_WIRE_VERSION	13
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -122,20 +122,8 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_TUNED,	/* kdsm_wire_tune, from node 0 */
 	KDSM_MESSAGE_LOCK_OPEN,	/* kdsm_wire_lock_open, to node 0 -> the same */
 	KDSM_MESSAGE_LOCK_SET,	/* kdsm_wire_lock_open, from node 0: the new settings */
-	KDSM_MESSAGE_LOCK_TELL,	/* kdsm_wire_lock: the sender has that ticket and is next */
-	KDSM_MESSAGE_LOCK_HAND,	/* kdsm_wire_lock_hand: the receiver has the lock */
-	KDSM_MESSAGE_LOCK_LOOK,	/* kdsm_wire_lock -> kdsm_wire_lock_state */
-	KDSM_MESSAGE_RW_JOIN,	/* kdsm_wire_lock_open: the sender uses the receiver's counter */
-	KDSM_MESSAGE_RW_ASK,	/* kdsm_wire_rw, to a counter's home -> the same */
-	KDSM_MESSAGE_RW_OPEN,	/* kdsm_wire_rw, to a counter's home: let readers in */
-	KDSM_MESSAGE_RW_TELL,	/* kdsm_wire_rw, to a writer: look at the counters */
-	KDSM_MESSAGE_RW_GO,	/* kdsm_wire_rw, from a counter's home: answer to an earlier ASK */
-	KDSM_MESSAGE_RW_COUNT,	/* kdsm_wire_rw, from a counter's home -> the same */
-	/* kdsm_wire_lock, to the home, which opens the lock if needed -> kdsm_wire_lock_state */
-	KDSM_MESSAGE_LOCK_MEET,
-	KDSM_MESSAGE_LOCK_MISS,	/* kdsm_wire_lock_miss, to a home */
-	KDSM_MESSAGE_LOCK_FREEZE,	/* kdsm_wire_lock, from the home -> kdsm_wire_lock_report */
-	KDSM_MESSAGE_LOCK_RESUME,	/* kdsm_wire_lock_resume, from the home */
+	KDSM_MESSAGE_LOCK_MEET,	/* kdsm_wire_about, to the home: open the lock */
+	KDSM_MESSAGE_LOCK_MISS,	/* __le32 node, to a home: the node does not answer the sender */
 	KDSM_MESSAGE_FIND,	/* kdsm_wire_find -> kdsm_wire_found */
 	KDSM_MESSAGE_STEAL,	/* kdsm_wire_steal -> kdsm_wire_stolen and the tasks */
 	KDSM_MESSAGE_CLOCK,	/* __le32 id of a coherent region -> __le64 clock there */
@@ -426,122 +414,11 @@ struct kdsm_wire_answer {
 	struct kdsm_wire_handover handover;
 } __packed;
 
-/* A place in a queue of nodes for a lock; see lock/queue.c */
-struct kdsm_wire_lock {
+/* A lock; the beginning of struct kdsm_wire_turn and struct kdsm_wire_pass */
+struct kdsm_wire_about {
 	__le32 id;		/* of the region */
 	__le16 number;
-	__le16 level;		/* of the queue; 1: the queue of the whole cluster */
-	__le32 ticket;
-	__le32 epoch;		/* of the queue; FREEZE: the epoch that begins */
 } __packed;
-
-/* Upper bound of the successors that travel with a lock */
-#define KDSM_WIRE_SUCCESSORS	128U
-
-/*
- * The lock of the queue of a larger element, handed over together with the lock of a smaller
- * one. Its successors are not sent: the receiver finds them in the ring of that queue.
- */
-struct kdsm_wire_carried {
-	__le16 level;		/* of the larger element's queue */
-	__le16 id;		/* under which the word of that queue counts its holder */
-	__le32 ticket;
-	__le32 debt;
-	__le32 debt_sum;
-	__le32 passes;
-	__le32 flags;		/* KDSM_BATON_MORE */
-} __packed;
-
-#define KDSM_WIRE_CARRIED	(KDSM_LOCK_LEVELS - 2)
-
-/* Hand over the lock to the receiver, which has lock.ticket */
-struct kdsm_wire_lock_hand {
-	struct kdsm_wire_lock lock;
-	__le32 debt;
-	__le32 debt_sum;
-	__le32 flags;		/* KDSM_BATON_* */
-	__le16 known;		/* number of successors sent */
-	__le16 count;		/* number of carried locks sent */
-	__le16 successors[KDSM_WIRE_SUCCESSORS];
-	/* Sent directly after the successors, the smallest element first */
-	struct kdsm_wire_carried carried[KDSM_WIRE_CARRIED];
-} __packed;
-
-static inline struct kdsm_wire_carried *kdsm_wire_carried(struct kdsm_wire_lock_hand *hand,
-							  unsigned int known)
-{
-	return (struct kdsm_wire_carried *)&hand->successors[known];
-}
-
-static inline unsigned int kdsm_wire_hand_size(unsigned int known, unsigned int count)
-{
-	return offsetof(struct kdsm_wire_lock_hand, successors[known]) +
-	       count * sizeof(struct kdsm_wire_carried);
-}
-
-#define KDSM_BATON_MORE		(1U << 0)	/* more nodes wait than the successors sent */
-#define KDSM_BATON_DEAD		(1U << 1)	/* programs get -EOWNERDEAD */
-#define KDSM_BATON_LOST		(1U << 2)	/* programs get -ENOTRECOVERABLE */
-#define KDSM_BATON_CLOSED	(1U << 3)	/* RMA_RW: readers are excluded */
-/* CLOSED: unit of the number of writers since the counters were closed, 24 bits */
-#define KDSM_BATON_ROW		(1U << 8)
-#define KDSM_BATON_LOCK		(~KDSM_BATON_MORE)	/* flags of the lock, not of a queue */
-
-/* The state of the replying node in a queue */
-struct kdsm_wire_lock_state {
-	__le16 state;		/* enum kdsm_queue_state */
-	__le16 has_held;
-	/* The node's last known ticket; DOUBT: the node has no ticket from this one on */
-	__le32 ticket;
-	__le32 held;		/* with has_held: last ticket with which the node held the lock */
-	__le32 epoch;
-} __packed;
-
-/* A node does not answer the sender */
-struct kdsm_wire_lock_miss {
-	__le32 node;
-	__le32 stuck;		/* 1: the sender cannot go on unless the home rebuilds the queue */
-} __packed;
-
-/* The state of a node in a frozen queue, valid until LOCK_RESUME; see lock/recover.c */
-struct kdsm_wire_lock_report {
-	__le16 state;		/* enum kdsm_queue_state */
-	/* Node that was sent the lock and has not answered; KDSM_NOBODY: none */
-	__le16 to;
-	__le32 ticket;		/* HELD, LEAVING, WAITING: the ticket of the replying node */
-	__le32 flags;		/* HELD, LEAVING: KDSM_BATON_DEAD, KDSM_BATON_LOST */
-	__le32 reserved;
-} __packed;
-
-/* About a counter of readers; see lock/rw.c */
-struct kdsm_wire_rw {
-	__le32 id;		/* of the region */
-	__le16 number;
-	/*
-	 * ASK: enum kdsm_rw_question. Reply to ASK, GO: enum kdsm_rw_answer. Reply to COUNT:
-	 * enum kdsm_rw_state. OPEN: T_DC, or that the counter is retired; 0: no change.
-	 */
-	__le16 what;
-	/*
-	 * ASK, OPEN: number of this message, counted by the sender. GO: turn of the
-	 * receiver's ASK. Reply to COUNT: turn of the replying node's last ASK.
-	 */
-	__le32 turn;
-	__le32 found;		/* OPEN, GO, reply to ASK: KDSM_RW_FOUND; see lock/rw.h */
-} __packed;
-
-enum kdsm_rw_question {
-	KDSM_RW_LET_ME_IN,	/* the sender is counted, and waits for GO if it may not read */
-	KDSM_RW_TRY,		/* the sender is counted, and does not wait */
-	KDSM_RW_COUNT_ME,	/* the sender may be counted, and must not be: count the readers */
-};
-
-enum kdsm_rw_answer {
-	KDSM_RW_OUT,		/* the node is not counted */
-	KDSM_RW_COME,		/* the node is counted and may read */
-	KDSM_RW_WAIT,		/* the node is not counted; a GO will follow */
-	KDSM_RW_MOVED,		/* the node is not counted; the counter is not in use */
-};
 
 /* Upper bound of the nodes that travel with a lock */
 #define KDSM_WIRE_NEXT		64U
@@ -559,7 +436,8 @@ struct kdsm_wire_turn {
 	__le16 flags;		/* KDSM_TURN_* */
 	/*
 	 * Of the receiver; EXTEND: 0 means as many as wait there. ENQUEUE: threads that wait at
-	 * the sender. Reply to SURVEY: node that the lock was being handed to; KDSM_NOBODY: none
+	 * the sender; 0: withdraw the request. Reply to SURVEY: node that the lock was being
+	 * handed to; KDSM_NOBODY: none
 	 */
 	__le16 quota;
 	__le16 count;		/* of nodes in next */
@@ -573,6 +451,11 @@ struct kdsm_wire_turn {
 	} __packed next[KDSM_WIRE_NEXT];
 } __packed;
 
+static inline unsigned int kdsm_wire_turn_size(unsigned int count)
+{
+	return offsetof(struct kdsm_wire_turn, next[count]);
+}
+
 /* Flags of a lock that travel with it, and of a message */
 #define KDSM_TURN_DEAD		(1U << 0)	/* programs get -EOWNERDEAD */
 #define KDSM_TURN_SPOILT	(1U << 1)	/* programs get -ENOTRECOVERABLE */
@@ -582,7 +465,8 @@ struct kdsm_wire_turn {
 
 enum kdsm_turn_reply {
 	KDSM_REPLY_WAIT = 1,	/* ENQUEUE: the node is in the queue or in a list */
-	KDSM_REPLY_GONE,	/* LEAVE: the node does not have the lock any more */
+	/* LEAVE: the node does not have the lock any more; ENQUEUE: the request is withdrawn */
+	KDSM_REPLY_GONE,
 	KDSM_REPLY_KEEP,	/* LEAVE: the node keeps it, nobody waits */
 	KDSM_REPLY_LIST,	/* LEAVE: the node keeps it, and hands it over to the list */
 };
@@ -598,6 +482,7 @@ struct kdsm_wire_pass {
 	__le16 flags;		/* KDSM_TURN_*, KDSM_PASS_* */
 	__le16 mode;		/* ADMIT, reply to ENTER: enum kdsm_admission */
 	__le32 limit;		/* ADMIT, reply to ENTER, of the home: T_R */
+	__le64 order;		/* ADMIT, REVOKE: a message with a lower number is late */
 	__le64 nodes[KDSM_MAX_NODES / 64];	/* DISMISS: parents that are dead */
 } __packed;
 
@@ -625,15 +510,6 @@ struct kdsm_wire_signature {
 	} __packed notices[KDSM_NOTICES_MAX];
 } __packed;
 
-/* The state of the receiver in the rebuilt queue */
-struct kdsm_wire_lock_resume {
-	struct kdsm_wire_lock lock;
-	__le16 state;		/* NONE, WAITING, HELD */
-	__le16 next;		/* node with the next ticket; KDSM_NOBODY: none */
-	/* If the receiver is HELD and was not before: KDSM_BATON_DEAD, KDSM_BATON_LOST */
-	__le32 flags;
-} __packed;
-
 /* A lock: the request for it by name or number, or its present settings */
 struct kdsm_wire_lock_open {
 	__le32 id;		/* of the region */
@@ -647,9 +523,10 @@ struct kdsm_wire_lock_open {
 	__le32 t_w;
 	__le32 t_l[KDSM_LOCK_LEVELS];
 	__le64 keep;
-	__le32 first;		/* T_DC when the lock was made */
+	__le32 version;		/* of the settings, counted by node 0 */
 } __packed;
 
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change the settings in mask */
+#define KDSM_WIRE_LOCK_GONE	(1U << 30)	/* from node 0: the home has come up again since */
 
 #endif /* KDSM_WIRE_H */

@@ -2,37 +2,28 @@
 /*
  * Which nodes are dead, as far as locks go, and what is done then.
  *
- * A node is dead for the home of a lock if it does not answer that: if the transport
- * has given it up, and it could not be connected to again either. The home finds it out
- * by itself if it has something to do with the node, or is told by who waits for a lock
- * (LOCK_MISS), and tries. So no heartbeat is needed while nobody waits.
+ * A node is dead for this one if it does not answer: the transport has given it up, and it could
+ * not be connected to again. This node finds that out when it has something to do with the other
+ * node, or when a node that waits for a lock whose home is here says so (LOCK_MISS). So no
+ * heartbeat is needed while no thread waits.
  *
- * Then it gives the node up (kdsm_fabric_give_up()), and writes the queues whose home it
- * is anew (lock_recover.c), one by one. The node may only have been away. It learns from
- * the home, with the next connection in either direction, that it was given up, and has
- * lost its locks; so the home tries to connect to it from time to time.
- *
- * Locks whose home is dead have nobody to see to them: who waits for them is told
- * -EHOSTDOWN (lock.c).
+ * Then this node gives the other one up (kdsm_fabric_give_up()), and strikes it off the locks whose
+ * home, or reader home, is here. The node may only have been away. It learns from the next
+ * connection in either direction that it was given up, and has lost its locks. So this node tries
+ * to connect to it from time to time.
  */
 #include <linux/bitmap.h>
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "cluster.h"
 #include "death.h"
 #include "lock/lock.h"
+#include "lock/serve.h"
 #include "region/region.h"
 
-/* A node that was given up is looked for so often. */
+/* Interval in which this node tries to reach a node that it gave up, in jiffies */
 #define KDSM_DEATH_PROBE	(3 * HZ)
-/* A queue that a node is stuck in is written anew so often at most. */
-#define KDSM_DEATH_PAUSE	(HZ / 10)
-/* So often is a queue tried, a millisecond apart, before the others are; then again. */
-#define KDSM_DEATH_TRIES	8U
-/* For so long, before nodes that may have died meanwhile are seen to. */
-#define KDSM_DEATH_TURN		(5 * HZ)
 
 static bool kdsm_node_is_down(struct kdsm_cluster *cluster, unsigned int node)
 {
@@ -42,7 +33,7 @@ static bool kdsm_node_is_down(struct kdsm_cluster *cluster, unsigned int node)
 	return info.state == KDSM_PEER_DOWN;
 }
 
-/* True: it answers. */
+/* Whether the node answers */
 static bool kdsm_deaths_probe(struct kdsm_cluster *cluster, unsigned int node)
 {
 	return kdsm_message_was_heard(kdsm_message(cluster->fabric, node, KDSM_MESSAGE_PROBE,
@@ -54,167 +45,166 @@ static void kdsm_deaths_later(struct kdsm_cluster *cluster, unsigned long delay)
 	struct kdsm_deaths *deaths = cluster->deaths;
 
 	if (!READ_ONCE(deaths->stopping))
-		mod_delayed_work(system_unbound_wq, &deaths->work, delay);
+		mod_delayed_work(deaths->workqueue, &deaths->work, delay);
 }
 
-/* ---- the home ---- */
+/* ---- all locks ---- */
 
-/* One queue. False: it takes too long, and is frozen meanwhile. */
-static bool kdsm_deaths_recover_queue(struct kdsm_cluster *cluster, struct kdsm_queue *queue)
+typedef void (*kdsm_lock_visit_t)(struct kdsm_lock *lock, unsigned int node);
+
+static void kdsm_locks_visit(struct kdsm_cluster *cluster, unsigned int node,
+			     kdsm_lock_visit_t visit)
 {
-	struct kdsm_recovery *recovery = &cluster->deaths->recovery;
-	unsigned int tries;
-	int err;
-
-	for (tries = 0; tries < KDSM_DEATH_TRIES; tries++) {
-		if (READ_ONCE(cluster->deaths->stopping))
-			return true;
-		err = kdsm_queue_recover(queue, recovery);
-		if (!err)
-			return true;
-		if (err == -EHOSTDOWN && kdsm_node_is_down(cluster, recovery->node)) {
-			kdsm_fabric_give_up(cluster->fabric, recovery->node, false);
-			/* Some queues may have been written with it already. */
-			set_bit(KDSM_DEATHS_AGAIN, &cluster->deaths->flags);
-			kdsm_deaths_later(cluster, 0);
-		}
-		usleep_range(1000, 2000);
-	}
-	return false;
-}
-
-static bool kdsm_deaths_recover(struct kdsm_cluster *cluster, bool idle)
-{
-	struct kdsm_region *region;
-	struct kdsm_queue *queue;
-	struct kdsm_lock *lock;
-	unsigned long number, id = 0;
-	bool all = true;
-
-	cluster->deaths->recovery.idle = idle;
-	while ((region = kdsm_region_next(cluster, &id))) {
-		xa_for_each(&region->locks->open, number, lock) {
-			queue = kdsm_tree_root(&lock->tree);
-			if (queue->recovers && queue->home == cluster->node)
-				all &= kdsm_deaths_recover_queue(cluster, queue);
-		}
-		kdsm_region_put(region);
-		id++;
-	}
-	return all;
-}
-
-static void kdsm_deaths_work(struct work_struct *work)
-{
-	struct kdsm_deaths *deaths = container_of(work, struct kdsm_deaths, work.work);
-	struct kdsm_cluster *cluster = deaths->cluster;
-	bool any = test_and_clear_bit(KDSM_DEATHS_AGAIN, &deaths->flags), all = true, away = false;
-	unsigned long until;
-	unsigned int node;
-
-	for (node = 0; node < cluster->nodes && !READ_ONCE(deaths->stopping); node++) {
-		bool missed = test_and_clear_bit(node, deaths->missed);
-
-		if (node == cluster->node)
-			continue;
-		if (test_and_clear_bit(node, deaths->anew)) {
-			kdsm_fabric_give_up(cluster->fabric, node, true);
-			any = true;
-		}
-		if (missed && !kdsm_fabric_is_away(cluster->fabric, node) &&
-		    !kdsm_deaths_probe(cluster, node) && kdsm_node_is_down(cluster, node)) {
-			kdsm_fabric_give_up(cluster->fabric, node, false);
-			any = true;
-		}
-	}
-	if (any)
-		deaths->recovery.round++;
-	for (until = jiffies + KDSM_DEATH_TURN; any; any = !all && time_before(jiffies, until)) {
-		/* Those in use first. One may wait for a node that asks a dead one. */
-		all = kdsm_deaths_recover(cluster, false);
-		all &= kdsm_deaths_recover(cluster, true);
-	}
-	if (!all) {
-		set_bit(KDSM_DEATHS_AGAIN, &deaths->flags);
-		kdsm_deaths_later(cluster, HZ / 10);
-	}
-	for (node = 0; node < cluster->nodes && !READ_ONCE(deaths->stopping); node++)
-		if (kdsm_fabric_is_away(cluster->fabric, node))
-			away |= !kdsm_deaths_probe(cluster, node);
-	if (away && !delayed_work_pending(&deaths->work))
-		kdsm_deaths_later(cluster, KDSM_DEATH_PROBE);
-}
-
-/* ---- what comes in ---- */
-
-int kdsm_lock_serve_miss(void *context, struct kdsm_request *request)
-{
-	const struct kdsm_wire_lock_miss *wire = request->data;
-	struct kdsm_cluster *cluster = context;
-	struct kdsm_deaths *deaths = cluster->deaths;
-	u32 node;
-
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
-	node = le32_to_cpu(wire->node);
-	if (node >= cluster->nodes || node == cluster->node)
-		return -EINVAL;
-	if (!kdsm_fabric_is_away(cluster->fabric, node)) {
-		set_bit(node, deaths->missed);
-		kdsm_deaths_later(cluster, 0);
-	} else if (wire->stuck && !test_and_set_bit(KDSM_DEATHS_AGAIN, &deaths->flags)) {
-		kdsm_deaths_later(cluster, KDSM_DEATH_PAUSE);
-	}
-	return 0;
-}
-
-void kdsm_lock_missed(struct kdsm_queue *queue, unsigned int node, bool stuck)
-{
-	struct kdsm_queue *root = kdsm_queue_root(queue);
-	struct kdsm_wire_lock_miss wire = {
-		.node = cpu_to_le32(node),
-		.stuck = cpu_to_le32(stuck),
-	};
-
-	if (node != root->home && node != root->node && root->recovers)
-		kdsm_message(queue->fabric, root->home, KDSM_MESSAGE_LOCK_MISS, &wire,
-			     sizeof(wire), NULL, NULL);
-}
-
-/* Locks look at who their home is to them: it may be down, or have given up this node. */
-static void kdsm_deaths_look(struct work_struct *work)
-{
-	struct kdsm_deaths *deaths = container_of(work, struct kdsm_deaths, look);
-	struct kdsm_cluster *cluster = deaths->cluster;
 	struct kdsm_region *region;
 	struct kdsm_lock *lock;
 	unsigned long number, id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
 		xa_for_each(&region->locks->open, number, lock)
-			kdsm_lock_look(lock);
+			visit(lock, node);
 		kdsm_region_put(region);
 		id++;
 	}
 }
 
-void kdsm_deaths_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew)
+static struct kdsm_reader_home *kdsm_lock_reader_home(const struct kdsm_lock *lock)
 {
-	struct kdsm_deaths *deaths = cluster->deaths;
-
-	if (READ_ONCE(deaths->stopping))
-		return;
-	set_bit(node, anew ? deaths->anew : deaths->missed);
-	kdsm_deaths_later(cluster, 0);
-	queue_work(system_unbound_wq, &deaths->look);
+	/* Pairs with cmpxchg() in kdsm_readers_home() */
+	return lock->readers ? smp_load_acquire(&lock->readers->home) : NULL;
 }
 
-void kdsm_deaths_untied(void *context, unsigned int node)
+/* See kdsm_home_doom() */
+static void kdsm_lock_doom(struct kdsm_lock *lock, unsigned int node)
+{
+	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+
+	if (lock->home)
+		kdsm_home_doom(lock->home, node);
+	if (reader)
+		kdsm_reader_home_doom(reader, node);
+}
+
+static void kdsm_lock_strike(struct kdsm_lock *lock, unsigned int node)
+{
+	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+
+	if (lock->home)
+		kdsm_home_strike(lock->home, node);
+	if (reader)
+		kdsm_reader_home_strike(reader, node);
+	if (lock->readers)
+		kdsm_pass_strike(&lock->readers->pass, node);
+}
+
+/* ---- giving up ---- */
+
+/* The node does not answer. */
+static void kdsm_deaths_give_up(struct kdsm_cluster *cluster, unsigned int node)
+{
+	if (kdsm_fabric_is_away(cluster->fabric, node)) {
+		kdsm_locks_visit(cluster, node, kdsm_lock_doom);
+		/* If it has connected meanwhile, some of these lives may be good. */
+		if (!kdsm_fabric_is_away(cluster->fabric, node))
+			return;
+	} else {
+		if (kdsm_deaths_probe(cluster, node) || !kdsm_node_is_down(cluster, node))
+			return;
+		kdsm_locks_visit(cluster, node, kdsm_lock_doom);
+		kdsm_fabric_give_up(cluster->fabric, node, false);
+	}
+	kdsm_locks_visit(cluster, node, kdsm_lock_strike);
+}
+
+static void kdsm_deaths_work(struct work_struct *work)
+{
+	struct kdsm_deaths *deaths = container_of(work, struct kdsm_deaths, work.work);
+	struct kdsm_cluster *cluster = deaths->cluster;
+	bool away = false;
+	unsigned int node;
+
+	for (node = 0; node < cluster->nodes && !READ_ONCE(deaths->stopping); node++) {
+		if (node == cluster->node)
+			continue;
+		if (test_and_clear_bit(node, deaths->restarted)) {
+			kdsm_fabric_give_up(cluster->fabric, node, true);
+			kdsm_locks_visit(cluster, node, kdsm_lock_strike);
+		}
+		if (test_and_clear_bit(node, deaths->missed))
+			kdsm_deaths_give_up(cluster, node);
+		if (kdsm_fabric_is_away(cluster->fabric, node))
+			away |= !kdsm_deaths_probe(cluster, node);
+	}
+	if (away && !delayed_work_pending(&deaths->work))
+		kdsm_deaths_later(cluster, KDSM_DEATH_PROBE);
+}
+
+/* ---- what comes in ---- */
+
+void kdsm_deaths_missed(struct kdsm_cluster *cluster, unsigned int node)
+{
+	if (!test_and_set_bit(node, cluster->deaths->missed))
+		kdsm_deaths_later(cluster, 0);
+}
+
+int kdsm_lock_serve_miss(void *context, struct kdsm_request *request)
 {
 	struct kdsm_cluster *cluster = context;
+	const __le32 *wire = request->data;
 
+	if (request->length != sizeof(*wire) || le32_to_cpu(*wire) >= cluster->nodes ||
+	    le32_to_cpu(*wire) == cluster->node)
+		return -EINVAL;
+	kdsm_deaths_missed(cluster, le32_to_cpu(*wire));
+	return 0;
+}
+
+void kdsm_lock_missed(struct kdsm_lock *lock, unsigned int node)
+{
+	struct kdsm_cluster *cluster = lock->locks->region->cluster;
+	unsigned int home = lock->turn.home;
+	__le32 wire = cpu_to_le32(node);
+
+	if (node == cluster->node)
+		return;
+	if (home == cluster->node)
+		kdsm_deaths_missed(cluster, node);
+	else if (home != node)
+		kdsm_message(cluster->fabric, home, KDSM_MESSAGE_LOCK_MISS, &wire, sizeof(wire),
+			     NULL, NULL);
+}
+
+/* Node 0: the locks whose home was that node are lost for good. */
+static void kdsm_locks_lose(struct kdsm_cluster *cluster, unsigned int node)
+{
+	struct kdsm_region *region;
+	unsigned long id = 0;
+
+	while ((region = kdsm_region_next(cluster, &id))) {
+		kdsm_registry_lose(region->locks, node);
+		kdsm_region_put(region);
+		id++;
+	}
+}
+
+void kdsm_deaths_node_down(struct kdsm_cluster *cluster, unsigned int node, bool restarted)
+{
+	if (READ_ONCE(cluster->deaths->stopping))
+		return;
+	if (!restarted) {
+		kdsm_deaths_missed(cluster, node);
+		return;
+	}
+	/* Nothing of the new incarnation is served before this function returns. */
+	kdsm_locks_visit(cluster, node, kdsm_lock_doom);
+	kdsm_locks_lose(cluster, node);
+	set_bit(node, cluster->deaths->restarted);
+	kdsm_deaths_later(cluster, 0);
+}
+
+void kdsm_deaths_untied(struct kdsm_cluster *cluster, unsigned int node)
+{
 	if (!READ_ONCE(cluster->deaths->stopping))
-		queue_work(system_unbound_wq, &cluster->deaths->look);
+		kdsm_locks_visit(cluster, node, kdsm_lock_untied);
 }
 
 /* ---- start and stop ---- */
@@ -228,17 +218,14 @@ int kdsm_deaths_init(struct kdsm_cluster *cluster)
 	cluster->deaths = deaths;
 	deaths->cluster = cluster;
 	INIT_DELAYED_WORK(&deaths->work, kdsm_deaths_work);
-	INIT_WORK(&deaths->look, kdsm_deaths_look);
+	deaths->workqueue = alloc_workqueue("kdsm_lock", WQ_UNBOUND | WQ_HIGHPRI, WQ_MAX_ACTIVE);
+	deaths->ranks = kdsm_ranks_create(cluster->topology);
 	deaths->missed = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	deaths->anew = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	deaths->recovery.nodes = kvcalloc(cluster->nodes, sizeof(*deaths->recovery.nodes),
-					  GFP_KERNEL);
-	/* One more: for the home, where nobody is left. */
-	deaths->recovery.order = kvcalloc(cluster->nodes + 1, sizeof(*deaths->recovery.order),
-					  GFP_KERNEL);
-	if (deaths->missed && deaths->anew && deaths->recovery.nodes && deaths->recovery.order)
+	deaths->restarted = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
+	if (deaths->workqueue && deaths->ranks && deaths->missed && deaths->restarted)
 		return 0;
 	kdsm_deaths_exit(cluster);
+	kdsm_deaths_free(cluster);
 	return -ENOMEM;
 }
 
@@ -253,9 +240,18 @@ void kdsm_deaths_exit(struct kdsm_cluster *cluster)
 
 	WRITE_ONCE(deaths->stopping, true);
 	cancel_delayed_work_sync(&deaths->work);
-	cancel_work_sync(&deaths->look);
+}
+
+void kdsm_deaths_free(struct kdsm_cluster *cluster)
+{
+	struct kdsm_deaths *deaths = cluster->deaths;
+
+	if (deaths->workqueue)
+		destroy_workqueue(deaths->workqueue);
+	if (deaths->ranks)
+		kdsm_ranks_destroy(deaths->ranks);
 	bitmap_free(deaths->missed);
-	bitmap_free(deaths->anew);
-	kvfree(deaths->recovery.nodes);
-	kvfree(deaths->recovery.order);
+	bitmap_free(deaths->restarted);
+	kfree(deaths);
+	cluster->deaths = NULL;
 }

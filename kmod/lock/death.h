@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the locks of a cluster do about nodes that die; see lock_death.c. */
+/* What all locks of this node share: their workqueue, the ranks of nodes, and nodes that die. */
 #ifndef KDSM_LOCK_DEATH_H
 #define KDSM_LOCK_DEATH_H
 
 #include <linux/workqueue.h>
 
-#include "queue.h"
+#include "order.h"
 
 struct kdsm_cluster;
 
-#define KDSM_DEATHS_AGAIN	0	/* queues are to be written anew, if nobody dies, too */
-
-/* One for each cluster, which frees it with itself: some calls come after exit. */
+/* One for each cluster, which frees it with itself, because some calls come after exit. */
 struct kdsm_deaths {
 	struct kdsm_cluster *cluster;
+	struct workqueue_struct *workqueue;
+	struct kdsm_ranks *ranks;
 	struct delayed_work work;
-	struct work_struct look;
 	unsigned long *missed;		/* nodes that may not answer */
-	unsigned long *anew;		/* that came up anew */
-	unsigned long flags;		/* bits KDSM_DEATHS_* */
+	unsigned long *restarted;	/* nodes that came up again */
 	bool stopping;
-	struct kdsm_recovery recovery;	/* the work's */
 };
 
 int kdsm_deaths_init(struct kdsm_cluster *cluster);
-/* Before the fabric disconnects: nothing more is begun. */
+/* Before the fabric disconnects: begin nothing any more. */
 void kdsm_deaths_stop(struct kdsm_cluster *cluster);
-/* After that, before regions go. */
+/* After that, before regions go */
 void kdsm_deaths_exit(struct kdsm_cluster *cluster);
+/* After that: no lock uses the workqueue any more. */
+void kdsm_deaths_free(struct kdsm_cluster *cluster);
 
-/* The fabric's calls. */
-void kdsm_deaths_node_down(struct kdsm_cluster *cluster, unsigned int node, bool anew);
-void kdsm_deaths_untied(void *context, unsigned int node);
-/* A handler; context is the cluster. */
-int kdsm_lock_serve_miss(void *context, struct kdsm_request *request);
-/* In struct kdsm_queue_ops. */
-void kdsm_lock_missed(struct kdsm_queue *queue, unsigned int node, bool stuck);
+/* A node may not answer: look soon, and give it up if it does not. Any context. */
+void kdsm_deaths_missed(struct kdsm_cluster *cluster, unsigned int node);
+
+/* Calls of the fabric: peer_down and peer_untied of struct kdsm_fabric_config */
+void kdsm_deaths_node_down(struct kdsm_cluster *cluster, unsigned int node, bool restarted);
+void kdsm_deaths_untied(struct kdsm_cluster *cluster, unsigned int node);
 
 #endif /* KDSM_LOCK_DEATH_H */

@@ -105,16 +105,25 @@ static u64 kdsm_home_take_word(struct kdsm_lock_home *home)
 static u64 kdsm_home_free_word(struct kdsm_lock_home *home)
 	__must_hold(&home->lock)
 {
+	unsigned int from = home->from;
+	int err = 0;
 	u64 found;
-	int err;
 
 	spin_unlock_bh(&home->lock);
-	err = kdsm_home_swap(home, KDSM_WORD_QUEUED, KDSM_WORD_FREE, &found);
+	if (home->ops->opening)
+		err = home->ops->opening(home, from);
+	if (!err)
+		err = kdsm_home_swap(home, KDSM_WORD_QUEUED, KDSM_WORD_FREE, &found);
 	if (!err && found == (KDSM_WORD_QUEUED | KDSM_WORD_NAMED))
 		err = kdsm_home_swap(home, found, KDSM_WORD_FREE, &found);
 	spin_lock_bh(&home->lock);
+	if (err == -EOWNERDEAD) {
+		kdsm_home_own(home, KDSM_TURN_DEAD, KDSM_NOBODY);
+		return 0;
+	}
 	if (err)
 		return kdsm_turn_pause(err);
+	home->from = home->node;
 	home->state = KDSM_HOME_OPEN;
 	if (home->order.count || home->gate.waiting)
 		home->state = KDSM_HOME_CLOSING;
@@ -142,18 +151,22 @@ static u64 kdsm_home_grant(struct kdsm_lock_home *home)
 {
 	unsigned int node = kdsm_home_holder(home, home->first), size;
 	struct kdsm_wire_turn wire;
-	u64 turn = home->first;
+	u64 turn = home->first, life = home->entries[node].life;
 	u32 epoch;
 	int err;
 
 	size = kdsm_home_write(home, turn, &wire);
-	wire.life = cpu_to_le64((u16)home->entries[node].life);
+	wire.life = cpu_to_le64((u16)life);
 	epoch = home->epoch;
+	home->messages += node != home->node;
 	spin_unlock_bh(&home->lock);
 	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_HAND, &wire, size, NULL, NULL);
 	if (!kdsm_message_was_heard(err))
 		home->ops->missed(home, node);
 	spin_lock_bh(&home->lock);
+	/* The node has come up again, and does not know the lock. */
+	if (err == -ENOENT)
+		kdsm_home_bury(home, node, life + 1);
 	if (err)
 		return kdsm_turn_pause(err);
 	if (home->state == KDSM_HOME_GRANTING && home->epoch == epoch && home->first == turn) {
@@ -211,6 +224,7 @@ static u64 kdsm_home_push(struct kdsm_lock_home *home)
 	wire.serial = cpu_to_le64(sole);
 	epoch = home->epoch;
 	length = sizeof(reply);
+	home->messages += node != home->node;
 	spin_unlock_bh(&home->lock);
 	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_EXTEND, &wire, size, &reply,
 			   &length);
@@ -276,6 +290,7 @@ static bool kdsm_home_tell(struct kdsm_lock_home *home, bool again)
 		if (type == KDSM_MESSAGE_TYPES)
 			return any;
 		any = true;
+		home->messages += node != home->node;
 		spin_unlock_bh(&home->lock);
 		kdsm_message_start(home->fabric, node, type, &wire, sizeof(wire));
 		spin_lock_bh(&home->lock);

@@ -49,8 +49,21 @@ void kdsm_gate_open(struct kdsm_gate *gate, bool once, u32 limit)
 			break;
 		kdsm_gate_admit(gate, node);
 	}
+	if (once)
+		gate->most = max(gate->most, gate->inside);
 	/* Those beyond the limit are the first ones of the next opening. */
 	gate->next = node < gate->nodes ? node : 0;
+}
+
+void kdsm_gate_reopen(struct kdsm_gate *gate)
+{
+	unsigned int i;
+
+	gate->order++;
+	for (i = 0; i < gate->nodes; i++)
+		if (gate->children[i].state == KDSM_CHILD_IN)
+			__set_bit(i, gate->untold);
+	kdsm_gate_open(gate, false, 0);
 }
 
 /* After a child has left */
@@ -68,6 +81,8 @@ bool kdsm_gate_close(struct kdsm_gate *gate)
 
 	if (gate->state == KDSM_GATE_SHUT)
 		return true;
+	if (gate->state != KDSM_GATE_CLOSING)
+		gate->order++;
 	gate->state = KDSM_GATE_CLOSING;
 	for (i = 0; i < gate->nodes; i++)
 		if (gate->children[i].state == KDSM_CHILD_IN)
@@ -165,6 +180,16 @@ bool kdsm_gate_strike(struct kdsm_gate *gate, unsigned int node)
 	return done;
 }
 
+void kdsm_gate_doom(struct kdsm_gate *gate, unsigned int node)
+{
+	gate->children[node].doomed = gate->children[node].life;
+}
+
+bool kdsm_gate_is_doomed(const struct kdsm_gate *gate, unsigned int node)
+{
+	return gate->children[node].life <= gate->children[node].doomed;
+}
+
 enum kdsm_message_type kdsm_gate_due(struct kdsm_gate *gate, bool again, unsigned int *node,
 				     struct kdsm_wire_pass *wire)
 {
@@ -179,6 +204,7 @@ enum kdsm_message_type kdsm_gate_due(struct kdsm_gate *gate, bool again, unsigne
 		__clear_bit(*node, gate->untold);
 		wire->life = cpu_to_le64(child->life);
 		wire->request = cpu_to_le64(child->request);
+		wire->order = cpu_to_le64(gate->order);
 		wire->mode = cpu_to_le16(kdsm_gate_mode(gate, child));
 		return gate->state == KDSM_GATE_CLOSING ? KDSM_MESSAGE_READ_REVOKE :
 							  KDSM_MESSAGE_READ_ADMIT;

@@ -3,7 +3,7 @@
  * Readers of a lock of kind RMA_RW. A *gate* is a parent's part: it admits children, and has
  * them leave (gate.c). A *pass* is a child's part (pass.c). The lock's home is the parent of
  * reader homes; a reader home (reader.c) is the parent of nodes that read, and a child of the
- * home. All run in the simulator (tests/sim/lock2) unmodified.
+ * home. All run in the simulator (tests/sim/lock) unmodified.
  */
 #ifndef KDSM_LOCK_GATE_H
 #define KDSM_LOCK_GATE_H
@@ -31,6 +31,7 @@ enum kdsm_child_state {
 
 struct kdsm_child {
 	u64 life;		/* the latest that the parent knows of */
+	u64 doomed;		/* lives up to this one are over: kdsm_home_doom() */
 	u64 request;		/* of its last ENTER */
 	u64 done;		/* its last request that is over */
 	u8 state;		/* enum kdsm_child_state */
@@ -42,6 +43,8 @@ struct kdsm_gate {
 	unsigned int nodes;
 	unsigned int waiting, inside;	/* children */
 	unsigned int next;		/* the child to admit first in the next ONCE */
+	unsigned int most;		/* children admitted in one ONCE */
+	u64 order;			/* grows when children have to leave, or need not */
 	struct kdsm_child *children;	/* by node */
 	unsigned long *untold;		/* by node: IN, and ADMIT or REVOKE was not sent yet */
 };
@@ -51,6 +54,8 @@ int kdsm_gate_init(struct kdsm_gate *gate, unsigned int nodes);
 void kdsm_gate_exit(struct kdsm_gate *gate);
 /* SHUT: admit the children that wait; ONCE: at most limit. */
 void kdsm_gate_open(struct kdsm_gate *gate, bool once, u32 limit);
+/* CLOSING: let children in again. Those that have not left need not leave. */
+void kdsm_gate_reopen(struct kdsm_gate *gate);
 /* Let nobody in any more, and have all leave. Returns true if nobody is inside. */
 bool kdsm_gate_close(struct kdsm_gate *gate);
 /*
@@ -70,6 +75,9 @@ u64 kdsm_gate_life(const struct kdsm_gate *gate, unsigned int node);
 void kdsm_gate_clear(struct kdsm_gate *gate);
 /* A child is dead. Returns as kdsm_gate_leave(). */
 bool kdsm_gate_strike(struct kdsm_gate *gate, unsigned int node);
+/* All lives that the child has had are over; whether the latest is one of them. */
+void kdsm_gate_doom(struct kdsm_gate *gate, unsigned int node);
+bool kdsm_gate_is_doomed(const struct kdsm_gate *gate, unsigned int node);
 /*
  * The next child from *node on that has to be told something now, in *node; complete the
  * message. again: also those that were told before and have not left. Returns the type of the
@@ -114,6 +122,7 @@ struct kdsm_pass {
 	enum kdsm_pass_state state;
 	bool busy;
 	u64 request;
+	u64 order;			/* of the last ADMIT or REVOKE for this request */
 	unsigned int parent;		/* ASKING to LEAVING */
 	/*
 	 * The latest era of the home that this node knows of. Admissions of former ones are void:
@@ -124,6 +133,7 @@ struct kdsm_pass {
 	u32 limit;			/* READING, LAST: T_R */
 	u16 flags, from;		/* READING, LAST: of the lock; node with the signature */
 	bool once;			/* LAST: threads that wait now may read */
+	bool was_once;			/* LAST: not by REVOKE */
 	u64 poll;			/* WAITING: ask again at this time, in ns */
 	u16 owed_to;			/* LEFT is owed to this node; KDSM_NOBODY: to none */
 	u64 owed, owed_life;		/* for this request of this life */
@@ -136,6 +146,8 @@ void kdsm_pass_init(struct kdsm_pass *pass);
 void kdsm_pass_want(struct kdsm_pass *pass);
 /* LAST: no thread reads any more. READING: leave, if it is of no use. */
 void kdsm_pass_leave(struct kdsm_pass *pass);
+/* LAST: whether threads that wait now may read. Only the first call returns true. */
+bool kdsm_pass_is_once(struct kdsm_pass *pass);
 /* The parent, if it is this node, is dead, or this node gave it up. */
 void kdsm_pass_strike(struct kdsm_pass *pass, unsigned int node);
 /* The home, or the parent, gave this node up. Returns true if it was inside. */
@@ -162,17 +174,20 @@ struct kdsm_reader_home {
 	/* Set by the caller of kdsm_reader_home_init() */
 	struct kdsm_pass pass;		/* fabric, region, number, home and life */
 	const struct kdsm_reader_home_ops *ops;
+	void *owner;			/* for ops */
 
 	spinlock_t lock;		/* guards the fields below; taken before pass.lock */
 	struct kdsm_gate gate;
 	bool busy;
 	u64 again;			/* repeat messages at this time, in ns; 0: none */
+	u64 messages;
 };
 
 /* Returns 0 or -ENOMEM. */
 int kdsm_reader_home_init(struct kdsm_reader_home *reader);
 void kdsm_reader_home_exit(struct kdsm_reader_home *reader);
-/* The node is dead, or was given up by this one. */
+/* The node was given up by this one, in two steps: kdsm_home_doom() */
+void kdsm_reader_home_doom(struct kdsm_reader_home *reader, unsigned int node);
 void kdsm_reader_home_strike(struct kdsm_reader_home *reader, unsigned int node);
 /* The home gave this node up, so that its readers lost the lock, too. Before kdsm_pass_out() */
 void kdsm_reader_home_out(struct kdsm_reader_home *reader);

@@ -26,10 +26,10 @@ int kdsm_home_init(struct kdsm_lock_home *home, const struct kdsm_ranks *ranks,
 	home->node = kdsm_fabric_node(home->fabric);
 	home->nodes = kdsm_fabric_nodes(home->fabric);
 	spin_lock_init(&home->lock);
-	home->state = KDSM_HOME_OPEN;
+	home->state = KDSM_HOME_OPENING;
 	home->epoch = 1;
 	home->first = 1;
-	home->from = KDSM_NOBODY;
+	home->from = home->node;
 	home->entries = kvcalloc(home->nodes, sizeof(*home->entries), GFP_KERNEL);
 	home->unheard = bitmap_zalloc(home->nodes, GFP_KERNEL);
 	home->dismissed = bitmap_zalloc(KDSM_MAX_NODES, GFP_KERNEL);
@@ -180,6 +180,7 @@ void kdsm_home_next(struct kdsm_lock_home *home)
 	} else if (kdsm_home_readers_next(home)) {
 		home->row = 0;
 		home->state = KDSM_HOME_READING;
+		home->switches++;
 		home->era++;
 		kdsm_gate_open(&home->gate, home->order.count, U32_MAX);
 	} else if (home->order.count) {
@@ -200,16 +201,7 @@ void kdsm_home_own(struct kdsm_lock_home *home, unsigned int flags, unsigned int
 	kdsm_home_next(home);
 }
 
-void kdsm_home_revoke(struct kdsm_lock_home *home)
-{
-	home->state = KDSM_HOME_REVOKING;
-	kdsm_gate_close(&home->gate);
-	kdsm_home_shut(home);
-	home->ops->work(home);
-}
-
-/* A writer or a reader home began to wait. */
-static void kdsm_home_came(struct kdsm_lock_home *home)
+void kdsm_home_came(struct kdsm_lock_home *home)
 {
 	switch (home->state) {
 	case KDSM_HOME_OPEN:
@@ -279,6 +271,28 @@ void kdsm_home_meet(struct kdsm_entry *entry, u64 life)
 	entry->known = true;
 }
 
+/* No thread of the node waits any more. If no other writer waits, either, readers go on. */
+static void kdsm_home_withdraw(struct kdsm_lock_home *home, unsigned int node, u64 serial)
+{
+	struct kdsm_entry *entry = &home->entries[node];
+
+	/* It has a turn: the lock comes to the node, which passes it on. */
+	if (entry->state == KDSM_ENTRY_LISTED && serial <= entry->serial)
+		return;
+	if (entry->state == KDSM_ENTRY_LISTED)
+		kdsm_home_over(home, entry->turn);
+	if (entry->state == KDSM_ENTRY_QUEUED)
+		kdsm_order_remove(&home->order, node);
+	entry->state = KDSM_ENTRY_OUT;
+	entry->serial = max(entry->serial, serial);
+	if (home->state != KDSM_HOME_REVOKING || home->order.count ||
+	    !bitmap_empty(home->dismissed, home->nodes))
+		return;
+	home->state = KDSM_HOME_READING;
+	kdsm_gate_reopen(&home->gate);
+	home->ops->work(home);
+}
+
 static int kdsm_home_enqueue(struct kdsm_lock_home *home, unsigned int node,
 			     const struct kdsm_wire_turn *wire)
 {
@@ -305,7 +319,9 @@ static int kdsm_home_enqueue(struct kdsm_lock_home *home, unsigned int node,
 	if (life > entry->life)
 		entry->serial = 0;
 	kdsm_home_meet(entry, life);
-	if (serial > entry->serial) {
+	if (!wire->quota) {
+		kdsm_home_withdraw(home, node, serial);
+	} else if (serial > entry->serial) {
 		if (entry->state == KDSM_ENTRY_LISTED)
 			kdsm_home_over(home, entry->turn);
 		if (entry->state != KDSM_ENTRY_QUEUED)
@@ -314,8 +330,27 @@ static int kdsm_home_enqueue(struct kdsm_lock_home *home, unsigned int node,
 	return 0;
 }
 
+/*
+ * A node still waits, as it says once in KDSM_TURN_POLL. Look for the nodes that may have the lock:
+ * the home has nothing to send to them, so it would not find that they are dead.
+ */
+static void kdsm_home_look(struct kdsm_lock_home *home, unsigned int from)
+{
+	unsigned int node;
+	u64 turn;
+
+	if (home->state != KDSM_HOME_TAKEN && home->state != KDSM_HOME_KEPT)
+		return;
+	for (turn = home->first; turn <= home->last; turn++) {
+		node = kdsm_home_holder(home, turn);
+		if (node != from && node != home->node)
+			home->ops->missed(home, node);
+	}
+}
+
 int kdsm_home_serve_enqueue(struct kdsm_lock_home *home, struct kdsm_request *request)
 {
+	const struct kdsm_entry *entry = &home->entries[request->from];
 	const struct kdsm_wire_turn *wire = request->data;
 	struct kdsm_wire_turn *reply = request->reply;
 	int err;
@@ -323,12 +358,14 @@ int kdsm_home_serve_enqueue(struct kdsm_lock_home *home, struct kdsm_request *re
 	if (!kdsm_wire_turn_fits(wire, request->length))
 		return -EINVAL;
 	spin_lock_bh(&home->lock);
+	if (wire->quota && le64_to_cpu(wire->serial) == entry->serial)
+		kdsm_home_look(home, request->from);
 	err = kdsm_home_enqueue(home, request->from, wire);
 	kdsm_home_name(home, reply);
 	/* A node that hears of a later life than its own takes that. */
-	reply->life = cpu_to_le64(home->entries[request->from].life +
-				  !home->entries[request->from].known);
-	reply->answer = cpu_to_le16(KDSM_REPLY_WAIT);
+	reply->life = cpu_to_le64(entry->life + !entry->known);
+	reply->answer = cpu_to_le16(entry->state == KDSM_ENTRY_OUT ? KDSM_REPLY_GONE :
+								     KDSM_REPLY_WAIT);
 	spin_unlock_bh(&home->lock);
 	request->reply_length = kdsm_wire_turn_size(0);
 	return err;
@@ -428,66 +465,4 @@ int kdsm_home_serve_leave(struct kdsm_lock_home *home, struct kdsm_request *requ
 	spin_unlock_bh(&home->lock);
 	request->reply_length = kdsm_wire_turn_size(list.count);
 	return err;
-}
-
-/* ---- readers ---- */
-
-void kdsm_home_shut(struct kdsm_lock_home *home)
-{
-	if (home->gate.state == KDSM_GATE_SHUT &&
-	    (home->state == KDSM_HOME_READING || home->state == KDSM_HOME_REVOKING))
-		kdsm_home_next(home);
-}
-
-int kdsm_home_serve_enter(struct kdsm_lock_home *home, struct kdsm_request *request)
-{
-	const struct kdsm_wire_pass *wire = request->data;
-	struct kdsm_wire_pass *reply = request->reply;
-	u16 mode = KDSM_ADMIT_LATER;
-	bool strike;
-	int err;
-
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
-	spin_lock_bh(&home->lock);
-	err = kdsm_gate_enter(&home->gate, request->from, wire, &mode, &strike);
-	if (strike)
-		kdsm_home_bury(home, request->from, le64_to_cpu(wire->life));
-	kdsm_home_shut(home);
-	if (!err && mode == KDSM_ADMIT_LATER && home->gate.waiting)
-		kdsm_home_came(home);
-	*reply = *wire;
-	reply->life = cpu_to_le64(kdsm_gate_life(&home->gate, request->from));
-	reply->mode = cpu_to_le16(mode);
-	reply->era = cpu_to_le64(home->era);
-	reply->node = cpu_to_le16(home->from);
-	reply->flags = cpu_to_le16(home->flags);
-	reply->limit = cpu_to_le32(READ_ONCE(home->thresholds.t_r));
-	spin_unlock_bh(&home->lock);
-	request->reply_length = sizeof(*reply);
-	return err;
-}
-
-int kdsm_home_serve_left(struct kdsm_lock_home *home, struct kdsm_request *request)
-{
-	const struct kdsm_wire_pass *wire = request->data;
-	bool shut;
-
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
-	spin_lock_bh(&home->lock);
-	if (le16_to_cpu(wire->flags) & KDSM_PASS_DISMISSED) {
-		if (le64_to_cpu(wire->request) == home->dismissal)
-			__clear_bit(request->from, home->undismissed);
-		shut = bitmap_empty(home->undismissed, home->nodes);
-		if (shut)
-			bitmap_zero(home->dismissed, home->nodes);
-	} else {
-		shut = kdsm_gate_leave(&home->gate, request->from, le64_to_cpu(wire->life),
-				       le64_to_cpu(wire->request));
-	}
-	if (shut)
-		kdsm_home_shut(home);
-	spin_unlock_bh(&home->lock);
-	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The home's part in a lock: the queue, and where the lock is. home.c has the events, errand.c
- * the home's messages, survey.c how it finds the lock again after a node died. All run in the
- * simulator (tests/sim/lock2) unmodified.
+ * The home's part in a lock: the queue, and where the lock is. home.c has the events of writers,
+ * admit.c those of readers, errand.c the home's messages, survey.c how it finds the lock again
+ * after a node died. All run in the simulator (tests/sim/lock) unmodified.
  */
 #ifndef KDSM_LOCK_HOME_H
 #define KDSM_LOCK_HOME_H
@@ -32,6 +32,7 @@ enum kdsm_entry_state {
 
 struct kdsm_entry {
 	u64 life;		/* the latest that the home knows of */
+	u64 doomed;		/* lives up to this one are over: kdsm_home_doom() */
 	bool known;		/* that life has asked, and is not known to be over */
 	u64 serial;		/* of its last request */
 	u64 turn;		/* LISTED */
@@ -49,6 +50,11 @@ struct kdsm_lock_home_ops {
 	void (*work)(struct kdsm_lock_home *home);
 	/* The node does not answer this one. Called by tasks. */
 	void (*missed)(struct kdsm_lock_home *home, unsigned int node);
+	/*
+	 * The word is about to become free: take the signature from the slot of the node over into
+	 * that of the home. Returns as leaving() in struct kdsm_turn_ops. May be NULL.
+	 */
+	int (*opening)(struct kdsm_lock_home *home, unsigned int node);
 };
 
 /* Sum of the answers to a survey */
@@ -66,6 +72,7 @@ struct kdsm_lock_home {
 	struct kdsm_fabric *fabric;
 	struct kdsm_memory *memory;
 	const struct kdsm_lock_home_ops *ops;
+	void *owner;			/* for ops */
 	u32 region, number;
 	u64 word;
 
@@ -96,6 +103,7 @@ struct kdsm_lock_home {
 	 */
 	u64 era;
 	u64 again;			/* repeat messages of the gate at this time, in ns */
+	u64 messages, switches;		/* to other nodes; times that readers were let in */
 
 	/* Deaths */
 	unsigned long *unheard;		/* SURVEY: nodes that have not answered yet */
@@ -105,11 +113,19 @@ struct kdsm_lock_home {
 	unsigned long *undismissed;	/* nodes that have not answered the last DISMISS */
 };
 
-/* The state is OPEN, and the word is 0. levels: of the lock. Returns 0 or -ENOMEM. */
+/*
+ * The word is 0, and the state OPENING, so that kdsm_home_advance() sets the word free. levels: of
+ * the lock. Returns 0 or -ENOMEM.
+ */
 int kdsm_home_init(struct kdsm_lock_home *home, const struct kdsm_ranks *ranks,
 		   unsigned int levels);
 void kdsm_home_exit(struct kdsm_lock_home *home);
-/* The node is dead, or came up again. Any context. */
+/*
+ * A node is given up in two steps, because it may come back with a new life at any time after it
+ * was told. First, all lives that it has had are doomed. Then, when nothing that such a life sent
+ * can arrive any more, they are struck off. Any context.
+ */
+void kdsm_home_doom(struct kdsm_lock_home *home, unsigned int node);
 void kdsm_home_strike(struct kdsm_lock_home *home, unsigned int node);
 /* Run errands that are due. Returns the time until the next call, in ns, or 0. For tasks. */
 u64 kdsm_home_advance(struct kdsm_lock_home *home);
@@ -145,6 +161,8 @@ static inline unsigned int kdsm_home_holder(const struct kdsm_lock_home *home, u
 	return home->holders[turn % KDSM_TURNS];
 }
 
+/* A writer or a reader home began to wait. */
+void kdsm_home_came(struct kdsm_lock_home *home);
 /* READING: have all readers leave. */
 void kdsm_home_revoke(struct kdsm_lock_home *home);
 /* The gate may be shut now: go on if it is. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The calls for locks: their arguments are checked here, what they mean elsewhere.
- */
+/* The calls about locks: their arguments are checked here. */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <linux/uidgid.h>
 
 #include "arguments.h"
 #include "lock/lock.h"
@@ -15,7 +16,6 @@
 	(KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W |	\
 	 KDSM_LOCK_SET_KEEP | (KDSM_LOCK_SET_T_L(KDSM_LOCK_LEVELS + 1) - KDSM_LOCK_SET_T_L(2)))
 
-/* Rather than change what can no longer be relied on without a network. */
 static struct kdsm_lock *kdsm_lock_of(struct kdsm_lock_file *file, u32 number)
 {
 	return number < KDSM_MAX_LOCKS ? kdsm_lock_find(file->region->locks, number) : NULL;
@@ -52,9 +52,8 @@ static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, void __user *user)
 	args.number = lock->number;
 	args.kind = lock->kind;
 	args.levels = lock->levels;
+	kdsm_lock_meet(lock);
 	mutex_lock(&lock->mutex);
-	/* Or later, when it is first wanted. */
-	kdsm_tree_meet(&lock->tree);
 	args.settings = lock->settings;
 	mutex_unlock(&lock->mutex);
 	return kdsm_args_put(&args, sizeof(args), user, argsz);
@@ -77,8 +76,9 @@ static int kdsm_ioctl_lock_thread(struct kdsm_lock_file *file, void __user *user
 	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
 }
 
-/* What all calls of a thread about a lock check. */
-static struct kdsm_lock *kdsm_lock_for(struct kdsm_lock_file *file, u32 number, u32 thread)
+/* What all calls of a thread about a lock check */
+static struct kdsm_lock *kdsm_lock_for(struct kdsm_lock_file *file, u32 number, u32 thread,
+				       struct kdsm_lock_owner **owner)
 {
 	struct kdsm_lock *lock;
 
@@ -87,11 +87,13 @@ static struct kdsm_lock *kdsm_lock_for(struct kdsm_lock_file *file, u32 number, 
 	lock = kdsm_lock_of(file, number);
 	if (!lock)
 		return ERR_PTR(-ENOENT);
-	return kdsm_lock_thread_is_current(file, thread) ? lock : ERR_PTR(-EPERM);
+	*owner = kdsm_lock_thread_find(file, thread);
+	return *owner ? lock : ERR_PTR(-EPERM);
 }
 
 static int kdsm_ioctl_lock_take(struct kdsm_lock_file *file, void __user *user)
 {
+	struct kdsm_lock_owner *owner;
 	struct kdsm_lock_take args;
 	struct kdsm_lock *lock;
 	u32 argsz;
@@ -102,17 +104,18 @@ static int kdsm_ioctl_lock_take(struct kdsm_lock_file *file, void __user *user)
 		return err;
 	if (args.flags & ~(KDSM_LOCK_TRY | KDSM_LOCK_READ))
 		return -EINVAL;
-	lock = kdsm_lock_for(file, args.number, args.thread);
+	lock = kdsm_lock_for(file, args.number, args.thread, &owner);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
-	if (args.flags & KDSM_LOCK_READ)
-		return lock->readers ? kdsm_read_take(lock->readers, args.thread, args.flags,
-						      args.timeout) : -EINVAL;
-	return kdsm_lock_take(lock, args.thread, args.flags, args.timeout);
+	if (!(args.flags & KDSM_LOCK_READ))
+		return kdsm_lock_take(lock, owner, args.flags, args.timeout);
+	return lock->readers ? kdsm_read_take(lock->readers, owner, args.flags, args.timeout) :
+			       -EINVAL;
 }
 
 static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, void __user *user, bool give)
 {
+	struct kdsm_lock_owner *owner;
 	struct kdsm_lock_give args;
 	struct kdsm_lock *lock;
 	u32 argsz;
@@ -123,7 +126,7 @@ static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, void __user *user, 
 		return err;
 	if (args.flags & ~(give ? KDSM_LOCK_READ : 0))
 		return -EINVAL;
-	lock = kdsm_lock_for(file, args.number, args.thread);
+	lock = kdsm_lock_for(file, args.number, args.thread, &owner);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
 	if (args.flags & KDSM_LOCK_READ)
@@ -146,36 +149,60 @@ static int kdsm_ioctl_lock_set(struct kdsm_lock_file *file, void __user *user)
 		return -EINVAL;
 	if (!file->may_write)
 		return -EACCES;
+	if (from_kuid(&init_user_ns, current_fsuid()) != file->region->uid &&
+	    !capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	lock = kdsm_lock_of(file, args.number);
 	return lock ? kdsm_lock_set(lock, &args.settings) : -ENOENT;
 }
 
-static void kdsm_lock_tell(struct kdsm_lock *lock, struct kdsm_lock_info *args)
+/* Count what the lock's objects on this node have done. Returns 0. */
+static int kdsm_lock_add_up(const struct kdsm_lock *lock, u64 *stats)
 {
-	struct kdsm_queue_stats queue;
+	const struct kdsm_turn_stats *turn = &lock->turn.stats;
+	const struct kdsm_readers *readers = lock->readers;
+	const struct kdsm_reader_home *reader = NULL;
+	u64 messages = turn->messages;
 
+	if (lock->home) {
+		messages += lock->home->messages;
+		stats[KDSM_LOCK_STAT_SWITCHES] = lock->home->switches;
+	}
+	if (readers) {
+		messages += readers->pass.asked + readers->pass.left;
+		/* Pairs with cmpxchg() in kdsm_readers_home() */
+		reader = smp_load_acquire(&readers->home);
+	}
+	if (reader) {
+		messages += reader->messages + reader->pass.asked + reader->pass.left;
+		stats[KDSM_LOCK_STAT_READERS_IN_ROW] = reader->gate.most;
+	}
+	stats[KDSM_LOCK_STAT_ENTERED] = turn->asked + turn->free;
+	stats[KDSM_LOCK_STAT_FREE] = turn->free;
+	stats[KDSM_LOCK_STAT_FREED] = turn->freed;
+	stats[KDSM_LOCK_STAT_ATOMICS] = turn->atomics;
+	stats[KDSM_LOCK_STAT_PUTS] = lock->puts;
+	stats[KDSM_LOCK_STAT_GETS] = lock->gets;
+	stats[KDSM_LOCK_STAT_MESSAGES] = messages;
+	return 0;
+}
+
+static void kdsm_lock_describe(struct kdsm_lock *lock, struct kdsm_lock_info *args)
+{
 	args->number = lock->number;
 	args->kind = lock->kind;
 	args->levels = lock->levels;
-	args->home = lock->tree.queues[0]->home;
+	args->home = lock->turn.home;
 	strscpy_pad(args->name, lock->name, sizeof(args->name));
 	mutex_lock(&lock->mutex);
 	args->settings = lock->settings;
 	memcpy(args->stats, lock->stats, sizeof(args->stats));
-	memcpy(args->handed, lock->tree.handed, sizeof(args->handed));
+	memcpy(args->handed, lock->handed, sizeof(args->handed));
 	memcpy(args->waits, lock->waits, sizeof(args->waits));
-	args->stats[KDSM_LOCK_STAT_FAST] += READ_ONCE(lock->word->uses) - lock->uses;
-	kdsm_tree_stats(&lock->tree, &queue);
-	args->stats[KDSM_LOCK_STAT_ENTERED] = queue.entered;
-	args->stats[KDSM_LOCK_STAT_FREE] = queue.free;
-	args->stats[KDSM_LOCK_STAT_FREED] = queue.freed;
-	args->stats[KDSM_LOCK_STAT_ATOMICS] = queue.atomics;
-	args->stats[KDSM_LOCK_STAT_PUTS] = queue.puts;
-	args->stats[KDSM_LOCK_STAT_GETS] = queue.gets;
-	args->stats[KDSM_LOCK_STAT_MESSAGES] = queue.messages;
+	args->stats[KDSM_LOCK_STAT_FAST] += READ_ONCE(lock->mapped->uses) - lock->uses;
 	mutex_unlock(&lock->mutex);
-	if (lock->readers)
-		kdsm_readers_stats(lock->readers, args->stats, args->waits);
+	/* Tasks may be counting: the counters may be of different instants. */
+	data_race(kdsm_lock_add_up(lock, args->stats));
 }
 
 static int kdsm_ioctl_lock_info(struct kdsm_lock_file *file, void __user *user)
@@ -203,7 +230,7 @@ static int kdsm_ioctl_lock_info(struct kdsm_lock_file *file, void __user *user)
 		lock = kdsm_lock_of(file, args->number);
 	err = -ENOENT;
 	if (lock) {
-		kdsm_lock_tell(lock, args);
+		kdsm_lock_describe(lock, args);
 		err = kdsm_args_put(args, sizeof(*args), user, argsz);
 	}
 free:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Locks of regions, as this node knows them: which are open, what threads wait, and
- * who they are. What is between nodes is lock_tree.h.
+ * The locks of a region, as this node knows them: which are open, what threads of this node wait
+ * or hold, and who they are. What is between nodes is in turn.h, home.h and gate.h.
  */
 #ifndef KDSM_LOCK_H
 #define KDSM_LOCK_H
@@ -12,187 +12,282 @@
 #include <linux/xarray.h>
 #include <linux/kdsm.h>
 
-#include "read.h"
-#include "tree.h"
+#include "home.h"
+#include "wait.h"
+#include "word.h"
 
 struct kdsm_cluster;
 struct kdsm_lock_sign;
 struct kdsm_region;
 struct pid;
-struct vm_area_struct;
 
-/* Who waits for nodes that do not answer is told so after so long. */
+/* A thread that waits for nodes that do not answer gets an error after this time, in jiffies. */
 #define KDSM_LOCK_GIVE_UP	(10 * HZ)
+/* A thread that has a lock, while others wait for it, is looked for this often, in jiffies. */
+#define KDSM_LOCK_CHECK		(HZ / 10)
 
-/* Locks live in a memory of their own, with ids that no region has. */
+/* The words and slots are in a memory of their own, whose id no region has. */
 #define KDSM_LOCKS_ID		BIT(18)
+/* Bytes of a signature in that memory */
+#define KDSM_SIGNATURE_SIZE	4096U
+#define KDSM_LOCK_PAGES		(KDSM_MAX_LOCKS * sizeof(struct kdsm_lock_word) / PAGE_SIZE)
 
-/* Of one region; made with it. */
+/* ---- work ---- */
+
+/* Work on the locks' own workqueue, at once or later */
+struct kdsm_duty {
+	struct workqueue_struct *workqueue;
+	struct work_struct now;
+	struct delayed_work later;
+	bool stopped;
+};
+
+void kdsm_duty_init(struct kdsm_duty *duty, struct workqueue_struct *workqueue,
+		    void (*run)(struct work_struct *now));
+/* Run soon. Any context. */
+void kdsm_duty_now(struct kdsm_duty *duty);
+/* Run within this time, in ns. Any context. */
+void kdsm_duty_within(struct kdsm_duty *duty, u64 delay);
+/* It does not run any more, nor again. */
+void kdsm_duty_stop(struct kdsm_duty *duty);
+
+/* The last operation or message of kdsm_lock_run() or kdsm_readers_run() */
+struct kdsm_try {
+	u64 delay;		/* until the next one, in ns; 0: it is done */
+	unsigned int what;	/* what it was for */
+};
+
+static inline unsigned int kdsm_try_what(unsigned int state, bool fetch)
+{
+	return 2 * state + fetch;
+}
+
+/* ---- the locks of a region ---- */
+
 struct kdsm_locks {
 	struct rcu_head rcu;
 	struct kdsm_region *region;
-	struct kdsm_memory *memory;	/* words and rings of those whose home is here */
-	struct mutex mutex;		/* guards what is open, pages and the registry */
+	struct kdsm_memory *memory;	/* words of the locks whose home is here; signatures */
+	struct mutex mutex;		/* guards pages and slots */
 	struct xarray open;		/* struct kdsm_lock by number */
 	struct xarray registry;		/* node 0: struct kdsm_wire_lock_open by number */
-	struct mutex registry_mutex;	/* node 0: makes and changes, one by one */
+	struct mutex registry_mutex;	/* node 0: guards that */
 	struct xarray threads;		/* struct kdsm_lock_owner by number */
-	u32 last_thread;
-	struct page *pages[KDSM_LOCKS_SIZE / PAGE_SIZE];	/* lock words, once touched */
+	u32 next_thread;		/* number to look for a free one from */
+	u32 threads_end;		/* all numbers that threads ever had are below this */
+	u32 sets;			/* times that node 0 sent settings of any lock */
+	struct page *pages[KDSM_LOCK_PAGES];	/* struct kdsm_lock_word, once touched */
+	atomic64_t *slots;		/* KDSM_LOCK_SLOTS, once touched */
 };
 
-/* One lock that is open here; until the region goes. */
+/* The readers of this node; of a lock of kind RMA_RW */
+struct kdsm_readers {
+	struct kdsm_lock *lock;
+	struct kdsm_duty duty;
+	atomic_t runs;			/* calls of kdsm_readers_run() that are not done */
+	struct kdsm_pass pass;
+	struct kdsm_line line;
+	struct list_head inside;	/* struct kdsm_reader: threads that read without a slot */
+	u32 arrivals;			/* admissions of this node */
+	bool here, adopted;		/* admitted; and what writers wrote can be seen */
+	/* For other nodes, once one of them has asked; its work */
+	struct kdsm_reader_home *home;
+	struct kdsm_duty home_duty;
+};
+
+/* A lock that is open on this node, until the region goes */
 struct kdsm_lock {
 	struct kdsm_locks *locks;
 	u32 number, kind, levels;
 	char name[KDSM_NAME_SIZE];
-	struct mutex mutex;		/* guards all of it; held over the network */
+
+	/* Guards the fields below; never held over the network */
+	struct mutex mutex;
+	u32 version;			/* of the settings */
 	struct kdsm_lock_settings settings;
-	struct list_head waiters;	/* who came first is first */
-	struct task_struct __rcu *first;	/* of those, to be called */
-	u32 wait_mean;			/* ns that waits took lately */
-	bool arrived;			/* it came from another node; nobody has seen to it */
-	bool fresh;			/* it came, and no thread has had it since */
-	bool dead, lost;		/* see KDSM_LOCK_DEAD and LOST */
+	struct kdsm_lock_word *mapped;
+	struct kdsm_word word;		/* the same */
+	struct kdsm_line line;		/* threads that wait to write */
+	bool here;			/* the lock is here, and has not begun to leave */
+	bool adopted;			/* what holders before wrote can be seen */
+	bool fresh;			/* no thread has had the lock since it came */
+	bool dead, lost;		/* KDSM_LOCK_DEAD, KDSM_LOCK_LOST */
+	bool unwanted;			/* kdsm_lock_let_go(): do not keep it */
+	u16 from;			/* node whose slot has the signature; or KDSM_NOBODY */
+	u32 arrivals;			/* times that it came */
 	u32 forfeited;			/* thread that had it when this node was given up */
-	unsigned int polls;
-	unsigned long silent;		/* jiffies: nobody has answered since; 0: somebody has */
 	u64 uses;			/* last seen in the word */
-	u64 idle_since;			/* ns of ktime; 0: it is not */
-	atomic64_t *state;		/* the word's; programs write it, too */
-	struct kdsm_lock_word *word;
-	struct delayed_work work;
-	struct kdsm_tree tree;
-	struct kdsm_lock_sign *sign;	/* policy release; NULL: of others */
-	struct kdsm_readers *readers;	/* of kind RMA_RW */
-	bool closed;			/* HELD: nobody reads, nor can before that ends */
-	bool passing;			/* it goes to another node so */
-	u32 row;			/* writers since */
+	u64 idle_since;			/* in ns of ktime; 0: not idle */
+	unsigned long silent;		/* jiffies: the home has not answered since; 0: it has */
 	u64 stats[KDSM_LOCK_STAT_COUNT];
+	u64 handed[KDSM_LOCK_LEVELS];
+	u64 gets, puts;			/* of signatures, at other nodes; counted by sign.c */
 	u64 waits[KDSM_LOCK_WAITS];
+
+	struct kdsm_duty duty;
+	atomic_t runs;			/* calls of kdsm_lock_run() that are not done */
+	struct kdsm_turn turn;
+	struct kdsm_lock_sign *sign;	/* policy release; NULL: another one */
+	struct kdsm_readers *readers;	/* NULL: of another kind than RMA_RW */
+	struct kdsm_lock_home *home;	/* NULL: the home is another node */
+	struct kdsm_duty home_duty;
 };
 
-/* A thread that may own locks, by way of a file. */
-struct kdsm_lock_owner {
-	struct rcu_head rcu;
-	struct list_head link;		/* in the file's */
-	struct kdsm_lock_file *file;
-	struct pid *pid;
-	u32 number;
-};
-
-/* What a bound file has of locks. */
-struct kdsm_lock_file {
-	struct kdsm_region *region;
-	bool may_write;
-	struct mutex mutex;		/* guards what follows */
-	struct list_head owners;
-	unsigned int count, reap_at;
-};
+/* ---- table.c, registry.c: which locks there are ---- */
 
 /* With the region. -ENOMEM. */
 int kdsm_locks_create(struct kdsm_region *region);
 void kdsm_locks_destroy(struct kdsm_region *region);
-/* Bytes of their memory that are words and rings. */
-u64 kdsm_locks_words(const struct kdsm_region *region);
-/* The page of lock words, or ERR_PTR(-ENOMEM). */
+/* A page of the mapping at KDSM_LOCKS_OFFSET, or ERR_PTR(-EINVAL), ERR_PTR(-ENOMEM) */
 struct page *kdsm_locks_page(struct kdsm_locks *locks, pgoff_t index);
+/* The readers' slots, or NULL: no memory */
+atomic64_t *kdsm_locks_slots(struct kdsm_locks *locks);
+/* The offset of a lock's signature in the memory */
+u64 kdsm_locks_signature(const struct kdsm_lock *lock);
+/* Open or create a lock, and fill in args. Returns it, or an error of KDSM_IOC_LOCK_OPEN. */
+struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args);
+/*
+ * Have the home open the lock, so that it is free before this node wants it. Without effect if the
+ * home does not answer: the first thread that locks finds that.
+ */
+void kdsm_lock_meet(const struct kdsm_lock *lock);
+/* A lock that is open here, or NULL */
+struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
+/* The reader home of this node, which is made now, or NULL: no memory */
+struct kdsm_reader_home *kdsm_readers_home(struct kdsm_readers *readers);
+unsigned int kdsm_lock_home_of(const struct kdsm_region *region, u32 number);
+int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
+
+/* The levels, and the settings, that a lock of that kind has */
+unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind);
+u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind);
+bool kdsm_lock_is_kind(u32 kind);
+bool kdsm_lock_is_sane(const struct kdsm_locks *locks, const struct kdsm_lock_settings *settings,
+		       u32 kind);
+void kdsm_lock_settings_read(struct kdsm_lock_settings *settings,
+			     const struct kdsm_wire_lock_open *wire);
+void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
+			      const struct kdsm_lock_settings *settings);
+/* Take settings over, if they are newer. */
+void kdsm_lock_apply(struct kdsm_lock *lock, const struct kdsm_wire_lock_open *wire);
+/* Node 0: locks whose home is that node are lost, because it came up again. */
+void kdsm_registry_lose(struct kdsm_locks *locks, unsigned int home);
+
+/* ---- ioctl.c, thread.c: the calls, and the threads that make them ---- */
+
+/* A thread that may own locks by way of a file */
+struct kdsm_lock_owner {
+	struct rcu_head rcu;
+	struct list_head link;		/* in the file's list */
+	struct kdsm_lock_file *file;
+	struct pid *pid;
+	u64 exec;			/* number of the program that the thread runs */
+	u32 number;
+	bool closed;			/* the file is */
+	/* A signal ended a wait for this lock, which began at place, at the time left, in ns. */
+	u32 waited;
+	u64 place, left;
+};
+
+/* What a bound file has of locks */
+struct kdsm_lock_file {
+	struct kdsm_region *region;
+	bool may_write;
+	struct mutex mutex;		/* guards the fields below */
+	struct list_head owners;
+	unsigned int count, reap_at;
+};
 
 void kdsm_lock_file_init(struct kdsm_lock_file *file, struct kdsm_region *region,
 			 bool may_write);
-/* The file is closed: who owns locks by it is dead. */
+/* The file is closed: threads that own locks by it count as dead. */
 void kdsm_lock_file_release(struct kdsm_lock_file *file);
 long kdsm_lock_ioctl(struct kdsm_lock_file *file, unsigned int command, void __user *user);
-
-/* ---- lock_table.c: which there are ---- */
-
-/* ERR_PTR(): those of KDSM_IOC_LOCK_OPEN. */
-struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args);
-/* One that is open here, or NULL. */
-struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
-/* As another node has it open: a counter of readers is here. ERR_PTR(). */
-struct kdsm_lock *kdsm_lock_open_as(struct kdsm_locks *locks,
-				    const struct kdsm_wire_lock_open *wire);
-/* The node is to know the lock, and that this one may use its counter of readers. */
-int kdsm_lock_join_at(struct kdsm_lock *lock, unsigned int node);
-int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
-/* What follows from that is which nodes are the homes of a lock; see kdsm_tree_create(). */
-u32 kdsm_lock_base(const struct kdsm_region *region, u32 number);
-
-/* Handlers; context is the cluster. */
-int kdsm_lock_serve_open(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_set(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_tell(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_hand(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_look(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_rw_join(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_rw_ask(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_rw_open(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_rw_tell(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_rw_go(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_rw_count(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_meet(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_freeze(void *context, struct kdsm_request *request);
-int kdsm_lock_serve_resume(void *context, struct kdsm_request *request);
-
-/* ---- lock_thread.c: who owns them ---- */
-
-/* The calling thread's number by way of file. -ENOSPC, -ENOMEM. */
+/* The number of the calling thread, by way of the file. -ENOSPC, -ENOMEM. */
 int kdsm_lock_thread(struct kdsm_lock_file *file, u32 *number);
-/* Is that the calling thread's, by way of file? */
-bool kdsm_lock_thread_is_current(struct kdsm_lock_file *file, u32 number);
-/* Does the thread with that number live? */
+/* The owner with that number, if it is the calling thread by way of the file; or NULL */
+struct kdsm_lock_owner *kdsm_lock_thread_find(struct kdsm_lock_file *file, u32 number);
+/* Whether the thread with that number lives */
 bool kdsm_lock_thread_lives(struct kdsm_locks *locks, u32 number);
 
-/* ---- lock.c: taking turns ---- */
+/* ---- objects.c: the parts of a lock on this node ---- */
 
-void kdsm_lock_init(struct kdsm_lock *lock);
-/* Nobody waits any more. */
+int kdsm_lock_init(struct kdsm_lock *lock);
 void kdsm_lock_exit(struct kdsm_lock *lock);
-int kdsm_lock_take(struct kdsm_lock *lock, u32 thread, u32 flags, u64 timeout);
+int kdsm_readers_create(struct kdsm_lock *lock);
+void kdsm_readers_destroy(struct kdsm_readers *readers);
+
+/* ---- take.c: calls of threads ---- */
+
+int kdsm_lock_take(struct kdsm_lock *lock, struct kdsm_lock_owner *owner, u32 flags, u64 timeout);
 int kdsm_lock_give(struct kdsm_lock *lock, u32 thread);
 int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread);
-/* Settings have changed, or an owner may have died: see to it. */
+int kdsm_read_take(struct kdsm_readers *readers, struct kdsm_lock_owner *owner, u32 flags,
+		   u64 timeout);
+int kdsm_read_give(struct kdsm_readers *readers, u32 thread);
+
+/* ---- lock.c: the threads of this node take turns to write ---- */
+
+/*
+ * Do what the state requires, without the network. Returns whether kdsm_lock_run() has something to
+ * do. With the mutex.
+ */
+bool kdsm_lock_settle(struct kdsm_lock *lock);
+/* Do that, and send what has to be sent. Sleeps. */
+void kdsm_lock_run(struct kdsm_lock *lock);
+/* That, as work */
+void kdsm_lock_work(struct work_struct *work);
+/* The lock is here, and the word frozen: the thread (0: none) has it. With the mutex. */
+void kdsm_lock_write(struct kdsm_lock *lock, u32 owner);
+/* The wait of a thread is over. With the mutex. */
+void kdsm_lock_end(struct kdsm_lock *lock, struct kdsm_waiter *waiter, int status);
+/* A call to lock ends. With the mutex. */
+void kdsm_lock_count(struct kdsm_lock *lock, const struct kdsm_waiter *waiter, int status);
+/* Owners may have died, or settings have changed. */
 void kdsm_lock_check(struct kdsm_lock *lock);
+/*
+ * No thread of this node is likely to want the lock soon: if it is idle, do not keep it. Returns
+ * when the lock has left this node, or cannot, and at this time at the latest, in jiffies.
+ */
+void kdsm_lock_let_go(struct kdsm_lock *lock, unsigned long end);
+/* The node gave this one up, or came up again. */
+void kdsm_lock_untied(struct kdsm_lock *lock, unsigned int node);
+/* The node does not answer this one, which needs it for the lock. Sleeps. */
+void kdsm_lock_missed(struct kdsm_lock *lock, unsigned int node);
 
-/* The home may be down, or have given up this node: see to it soon. Any context. */
-void kdsm_lock_look(struct kdsm_lock *lock);
+/* ---- read.c: the readers of this node; as in lock.c ---- */
 
-/* Nobody on this node is likely to want it soon: if it is idle, do not keep it. */
-void kdsm_lock_let_go(struct kdsm_lock *lock);
+bool kdsm_readers_settle(struct kdsm_readers *readers);
+void kdsm_readers_run(struct kdsm_readers *readers);
+void kdsm_readers_work(struct work_struct *work);
+void kdsm_readers_end(struct kdsm_readers *readers, struct kdsm_waiter *waiter, int status);
+/* Returns whether kdsm_readers_run() has something to do. With the mutex. */
+bool kdsm_readers_check(struct kdsm_readers *readers);
+/* Whether this node does not read any more, or cannot stop: a thread reads */
+bool kdsm_readers_are_gone(const struct kdsm_readers *readers);
+void kdsm_readers_untied(struct kdsm_readers *readers, unsigned int node);
+/* Whether the thread reads; with the mutex */
+bool kdsm_readers_have(struct kdsm_readers *readers, u32 thread);
+/* Its entry in the list, or NULL; with the mutex */
+struct kdsm_reader *kdsm_readers_find(struct kdsm_readers *readers, u32 thread);
 
-extern const struct kdsm_queue_ops kdsm_lock_queue_ops;
+/* ---- sign.c: what the next holder is to see; policy release only ---- */
 
-/* ---- lock_sign.c: what the next one is to see ---- */
-
-/* Of all policies; none but release has anything to do. Under the lock's mutex. */
-
-/* Bytes of the memory for all locks, behind the words and rings. */
+/* Bytes of all slots */
 u64 kdsm_lock_sign_size(const struct kdsm_region *region);
-/* -ENOMEM. */
 int kdsm_lock_sign_init(struct kdsm_lock *lock);
 void kdsm_lock_sign_exit(struct kdsm_lock *lock);
 /*
- * The lock is about to go, and no thread of this node has it: release what was written
- * here, and leave the signature in the slot of a node: this one, if it goes to a node
- * that is told so; the home of the word (level 1, if there are several), if to nobody.
- * To be done for both costs one release. Errors: it must not go; try again. After
- * KDSM_LOCK_GIVE_UP it may, and lock->dead is set.
+ * The lock is about to go: release what was written here, and leave the signature in the slot of a
+ * node. Returns 0 or an error: try again. After KDSM_LOCK_GIVE_UP it is 0, and *dead set.
  */
-int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node);
-/* The queue's leaving(): that. */
-int kdsm_lock_leaving(struct kdsm_queue *queue, bool free);
-/* Threads of this node may have it again. */
-void kdsm_lock_unpublish(struct kdsm_lock *lock);
-/* The lock, all levels of it, is here and was not; queue->from tells who had it. */
-void kdsm_lock_came(struct kdsm_lock *lock);
+int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node, bool *dead);
 /*
- * Before any thread of this node has it, and before it goes on: see what is in the
- * slot, if it came. -EAGAIN: try again. After KDSM_LOCK_GIVE_UP it is 0, and lock->dead
- * set.
+ * See what is in the slot of that node; KDSM_NOBODY: in all, because the last holder has died.
+ * Returns as kdsm_lock_publish().
  */
-int kdsm_lock_adopt(struct kdsm_lock *lock);
-/* See what is in the slot of a node; one remote read. Errors: not all of it may be seen. */
-int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node);
+int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node, bool *dead);
+/* The home: copy the slot of that node into the own slot. Returns as kdsm_lock_publish(). */
+int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node, bool *dead);
 
 #endif /* KDSM_LOCK_H */

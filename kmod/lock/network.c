@@ -53,6 +53,7 @@ static u64 kdsm_turn_take(struct kdsm_turn *turn, u64 life, u64 serial)
 		if (!err && found == KDSM_WORD_FREE) {
 			turn->named = true;
 			turn->from = turn->home;
+			turn->back = false;
 			turn->stats.free++;
 			kdsm_turn_enter(turn, KDSM_TURN_SOLE);
 		} else if (!err && !turn->threads) {
@@ -70,18 +71,52 @@ static u64 kdsm_turn_take(struct kdsm_turn *turn, u64 life, u64 serial)
 	return 0;
 }
 
+/* HANDING, LEAVING: leave the signature, once. Returns 0 or an error. */
+static int kdsm_turn_get_ready(struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
+{
+	u32 leaves;
+	int err;
+
+	spin_lock_bh(&turn->lock);
+	leaves = turn->leaves;
+	err = turn->ready ? 0 : -EAGAIN;
+	spin_unlock_bh(&turn->lock);
+	if (!err)
+		return 0;
+	err = turn->ops->leaving(turn, false);
+	spin_lock_bh(&turn->lock);
+	/* The node may have lost the lock meanwhile, got it again, and begun to leave it again. */
+	if (turn->leaves != leaves) {
+		err = -EAGAIN;
+	} else if (!err || err == -EOWNERDEAD) {
+		turn->ready = true;
+		turn->flags |= err ? KDSM_TURN_DEAD : 0;
+		wire->flags |= cpu_to_le16(turn->flags);
+		err = 0;
+	}
+	spin_unlock_bh(&turn->lock);
+	return err;
+}
+
 static u64 kdsm_turn_free(struct kdsm_turn *turn, u64 life, u64 serial)
 {
 	u64 held = kdsm_word_held(turn->node, life, serial), found;
 	u64 tie = kdsm_fabric_tie(turn->fabric, turn->home);
-	int err;
+	int err = turn->ops->leaving ? turn->ops->leaving(turn, true) : 0;
 
-	if (turn->ops->leaving && turn->ops->leaving(turn, true))
+	if (err && err != -EOWNERDEAD)
 		return KDSM_TURN_RETRY;
-	err = kdsm_turn_swap(turn, tie, held, KDSM_WORD_FREE, &found);
+	if (!err)
+		err = kdsm_turn_swap(turn, tie, held, KDSM_WORD_FREE, &found);
 	spin_lock_bh(&turn->lock);
 	if (turn->state == KDSM_TURN_FREEING && turn->life == life && turn->serial == serial) {
-		if (!err && found == held) {
+		if (err == -EOWNERDEAD) {
+			/* As in kdsm_turn_after() */
+			turn->flags |= KDSM_TURN_DEAD;
+			turn->back = true;
+			kdsm_turn_enter(turn, KDSM_TURN_SOLE);
+			err = 0;
+		} else if (!err && found == held) {
 			turn->stats.freed++;
 			kdsm_turn_enter(turn, KDSM_TURN_NONE);
 		} else if (!err) {
@@ -131,12 +166,27 @@ static void kdsm_turn_lose(struct kdsm_turn *turn)
 	turn->ops->changed(turn);
 }
 
+/* After the home has answered ENQUEUE */
+static void kdsm_turn_asked(struct kdsm_turn *turn, u16 threads, enum kdsm_turn_reply answer)
+{
+	if (answer == KDSM_REPLY_GONE) {
+		/* This request is withdrawn. Threads that came meanwhile need another one. */
+		kdsm_turn_enter(turn, KDSM_TURN_NONE);
+		return;
+	}
+	kdsm_turn_enter(turn, KDSM_TURN_WAITING);
+	/* All threads have gone since the message was sent: at once again */
+	if (turn->threads || !threads)
+		turn->poll = ktime_get_ns() + KDSM_TURN_POLL;
+}
+
 static u64 kdsm_turn_ask(struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
 {
 	struct kdsm_wire_turn reply;
+	bool gone;
 	int err;
 
-	wire->quota = cpu_to_le16(turn->threads);
+	wire->quota = cpu_to_le16(READ_ONCE(turn->threads));
 	turn->stats.asked++;
 	err = kdsm_turn_send(turn, turn->home, KDSM_MESSAGE_TURN_ENQUEUE, wire, &reply);
 	if (err == -ENOENT) {
@@ -159,12 +209,14 @@ static u64 kdsm_turn_ask(struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
 		/* HAND may have been faster, and may even be over. */
 		turn->epoch = max(turn->epoch, le32_to_cpu(reply.epoch));
 		if ((turn->state == KDSM_TURN_ASKING || turn->state == KDSM_TURN_WAITING) &&
-		    turn->serial == le64_to_cpu(wire->serial)) {
-			kdsm_turn_enter(turn, KDSM_TURN_WAITING);
-			turn->poll = ktime_get_ns() + KDSM_TURN_POLL;
-		}
+		    turn->serial == le64_to_cpu(wire->serial))
+			kdsm_turn_asked(turn, le16_to_cpu(wire->quota),
+					le16_to_cpu(reply.answer));
 	}
+	gone = turn->state == KDSM_TURN_NONE;
 	spin_unlock_bh(&turn->lock);
+	if (gone)
+		turn->ops->changed(turn);
 	return 0;
 }
 
@@ -185,6 +237,7 @@ static void kdsm_turn_left(struct kdsm_turn *turn, const struct kdsm_wire_turn *
 			break;
 		turn->turn = le64_to_cpu(reply->turn);
 		turn->named = false;
+		turn->back = true;
 		if (turn->list.first != turn->turn + 1)
 			kdsm_turn_enter(turn, KDSM_TURN_KEPT);
 		else if (turn->list.count)
@@ -208,7 +261,7 @@ static u64 kdsm_turn_leave(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 	struct kdsm_wire_turn reply;
 	int err;
 
-	if (state == KDSM_TURN_LEAVING && turn->ops->leaving && turn->ops->leaving(turn, false))
+	if (state == KDSM_TURN_LEAVING && kdsm_turn_get_ready(turn, wire))
 		return KDSM_TURN_RETRY;
 	turn->stats.left++;
 	wire->node = cpu_to_le16(turn->node);
@@ -247,7 +300,7 @@ static u64 kdsm_turn_hand(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 		wire->life = cpu_to_le64(turn->life);
 		return kdsm_turn_leave(turn, wire, KDSM_TURN_HANDING);
 	}
-	if (turn->ops->leaving && turn->ops->leaving(turn, false))
+	if (kdsm_turn_get_ready(turn, wire))
 		return KDSM_TURN_RETRY;
 	turn->stats.handed++;
 	wire->node = cpu_to_le16(turn->node);
@@ -259,9 +312,11 @@ static u64 kdsm_turn_hand(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 		kdsm_turn_enter(turn, KDSM_TURN_NONE);
 	}
 	/* Another life of the receiver, or another epoch: the home knows. */
-	if (err == -ESTALE)
+	if (err == -ESTALE || err == -ENOENT)
 		turn->missed = KDSM_TURN_MISSES;
 	spin_unlock_bh(&turn->lock);
+	if (!err && turn->ops->handed)
+		turn->ops->handed(turn, next);
 	if (!err)
 		turn->ops->changed(turn);
 	return err ? kdsm_turn_pause(err) : 0;

@@ -43,6 +43,7 @@ void kdsm_pass_want(struct kdsm_pass *pass)
 	spin_lock_bh(&pass->lock);
 	if (pass->state == KDSM_PASS_NONE) {
 		pass->request++;
+		pass->order = 0;
 		pass->parent = KDSM_NOBODY;
 		kdsm_pass_enter(pass, KDSM_PASS_ASKING);
 	}
@@ -61,6 +62,17 @@ void kdsm_pass_leave(struct kdsm_pass *pass)
 	spin_unlock_bh(&pass->lock);
 	if (left)
 		pass->ops->changed(pass);
+}
+
+bool kdsm_pass_is_once(struct kdsm_pass *pass)
+{
+	bool once;
+
+	spin_lock_bh(&pass->lock);
+	once = pass->state == KDSM_PASS_LAST && pass->once;
+	pass->once = false;
+	spin_unlock_bh(&pass->lock);
+	return once;
 }
 
 bool kdsm_pass_reset(struct kdsm_pass *pass)
@@ -97,6 +109,7 @@ static bool kdsm_pass_admit(struct kdsm_pass *pass, const struct kdsm_wire_pass 
 	pass->from = le16_to_cpu(wire->node);
 	pass->limit = le32_to_cpu(wire->limit);
 	pass->once = le16_to_cpu(wire->mode) == KDSM_ADMIT_ONCE;
+	pass->was_once = pass->once;
 	kdsm_pass_enter(pass, pass->once ? KDSM_PASS_LAST : KDSM_PASS_READING);
 	return true;
 }
@@ -108,6 +121,20 @@ static bool kdsm_pass_is_about(const struct kdsm_pass *pass, const struct kdsm_r
 
 	return pass->parent == request->from && pass->life == le64_to_cpu(wire->life) &&
 	       pass->request == le64_to_cpu(wire->request);
+}
+
+/* Whether the parent has sent a later message about the present request */
+static bool kdsm_pass_is_late(struct kdsm_pass *pass, const struct kdsm_request *request)
+{
+	const struct kdsm_wire_pass *wire = request->data;
+	u64 order = le64_to_cpu(wire->order);
+
+	if (!kdsm_pass_is_about(pass, request))
+		return false;
+	if (order < pass->order)
+		return true;
+	pass->order = order;
+	return false;
 }
 
 static void kdsm_pass_owe(struct kdsm_pass *pass, const struct kdsm_request *request)
@@ -123,7 +150,15 @@ static void kdsm_pass_owe(struct kdsm_pass *pass, const struct kdsm_request *req
 static void kdsm_pass_void(struct kdsm_pass *pass)
 {
 	pass->request++;
+	pass->order = 0;
 	kdsm_pass_enter(pass, KDSM_PASS_ASKING);
+}
+
+/* LAST, after REVOKE: the parent counts this node as inside, and does not want it to leave. */
+static bool kdsm_pass_is_renewal(const struct kdsm_pass *pass, const struct kdsm_wire_pass *wire)
+{
+	return pass->parent != KDSM_NOBODY && !pass->was_once &&
+	       le16_to_cpu(wire->mode) == KDSM_ADMIT_IN && le64_to_cpu(wire->era) == pass->era;
 }
 
 int kdsm_pass_serve_admit(struct kdsm_pass *pass, struct kdsm_request *request)
@@ -131,8 +166,13 @@ int kdsm_pass_serve_admit(struct kdsm_pass *pass, struct kdsm_request *request)
 	if (request->length != sizeof(struct kdsm_wire_pass))
 		return -EINVAL;
 	spin_lock_bh(&pass->lock);
-	if (!kdsm_pass_is_about(pass, request) || pass->state == KDSM_PASS_NONE) {
+	if (kdsm_pass_is_late(pass, request)) {
+		/* The parent repeats what it wants. */
+	} else if (!kdsm_pass_is_about(pass, request) || pass->state == KDSM_PASS_NONE) {
 		kdsm_pass_owe(pass, request);
+	} else if (pass->state == KDSM_PASS_LAST && kdsm_pass_is_renewal(pass, request->data)) {
+		/* The revocation is taken back; or is under way once more. */
+		kdsm_pass_enter(pass, KDSM_PASS_READING);
 	} else if (kdsm_pass_asks(pass) && !kdsm_pass_admit(pass, request->data)) {
 		kdsm_pass_owe(pass, request);
 		kdsm_pass_void(pass);
@@ -147,7 +187,9 @@ int kdsm_pass_serve_revoke(struct kdsm_pass *pass, struct kdsm_request *request)
 	if (request->length != sizeof(struct kdsm_wire_pass))
 		return -EINVAL;
 	spin_lock_bh(&pass->lock);
-	if (kdsm_pass_is_about(pass, request) && kdsm_pass_is_inside(pass)) {
+	if (kdsm_pass_is_late(pass, request)) {
+		/* As above */
+	} else if (kdsm_pass_is_about(pass, request) && kdsm_pass_is_inside(pass)) {
 		pass->once = false;
 		kdsm_pass_enter(pass, KDSM_PASS_LAST);
 	} else if (!kdsm_pass_is_about(pass, request) || pass->state != KDSM_PASS_LEAVING) {
@@ -243,6 +285,7 @@ static u64 kdsm_pass_ask(struct kdsm_pass *pass, struct kdsm_wire_pass *wire,
 		if (err != -EAGAIN) {
 			pass->parent = KDSM_NOBODY;
 			pass->request++;
+			pass->order = 0;
 		}
 		pass->state = KDSM_PASS_ASKING;
 	} else if (length != sizeof(reply)) {

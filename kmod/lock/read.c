@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The threads of a node that read. Whether the node may is in lock_readers.c.
+ * The threads of a node that read under a lock of kind RMA_RW.
  *
- * That has a mutex of its own, so that who reads does not wait for those that write,
- * who hold theirs over the network. A thread that reads is known by its entry in a list.
- * If it dies, or its file is closed, it just does not read any more.
+ * The pass (gate.h) says whether the node may read. Then programs read by their slots in mapped
+ * memory, without a call, while the word's bias is set. Otherwise they make a call, and the module
+ * sets the slot. A thread whose slot is in use for another lock is in the list of those inside.
+ * When the node has to leave, the module clears the bias, and waits until no slot and no entry of
+ * the list names the lock and a living thread. Threads that unlock then make a call, so this needs
+ * no polling, except for threads that die.
  *
- * What a writer does here is with the lock's mutex: once the node has the lock it
- * closes the counters before a thread may write, and opens them before the lock stays here
- * unused, or goes to another node, unless that is to write at once.
+ * As in lock.c, kdsm_readers_settle() does what the state requires, with the lock's mutex and
+ * without the network, and kdsm_readers_run() also sends.
  */
+#include <linux/err.h>
 #include <linux/ktime.h>
-#include <linux/log2.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "lock/lock.h"
-#include "read.h"
 #include "region/region.h"
 
-/* ---- threads ---- */
+/* ---- threads inside ---- */
 
-static struct kdsm_reader *kdsm_readers_find(struct kdsm_readers *readers, u32 thread)
+struct kdsm_reader *kdsm_readers_find(struct kdsm_readers *readers, u32 thread)
 {
 	struct kdsm_reader *reader;
 
@@ -31,215 +31,292 @@ static struct kdsm_reader *kdsm_readers_find(struct kdsm_readers *readers, u32 t
 	return NULL;
 }
 
+static atomic64_t *kdsm_readers_slot(const struct kdsm_readers *readers, u32 thread)
+{
+	return &readers->lock->word.slots[KDSM_LOCK_SLOT_INDEX(thread)];
+}
+
 bool kdsm_readers_have(struct kdsm_readers *readers, u32 thread)
 {
-	bool have;
+	struct kdsm_reader *reader = kdsm_readers_find(readers, thread);
 
-	mutex_lock(&readers->mutex);
-	have = kdsm_readers_find(readers, thread);
-	mutex_unlock(&readers->mutex);
-	return have;
+	return (reader && !reader->lost) ||
+	       (u64)atomic64_read(kdsm_readers_slot(readers, thread)) ==
+	       KDSM_LOCK_SLOT(thread, readers->lock->number);
 }
 
-/* Read, if the thread need not wait for that. -EBUSY: it has to. */
-static int kdsm_read_try(struct kdsm_readers *readers, bool remote)
+static void kdsm_readers_reap(struct kdsm_readers *readers)
 {
-	struct kdsm_rw *rw = &readers->rw;
-	int err;
+	struct kdsm_reader *reader, *next;
 
-	/* Those that wait were first. */
-	if (!list_empty(&readers->waiters))
-		return -EBUSY;
-	if (kdsm_rw_state(rw) == KDSM_RW_NONE && remote) {
-		err = kdsm_readers_enter(readers, true);
-		kdsm_readers_heard(readers, err);
-		if (err)
-			return err;
-	}
-	if (kdsm_rw_state(rw) != KDSM_RW_IN || !kdsm_readers_may_join(readers))
-		return -EBUSY;
-	err = kdsm_readers_adopt(readers);
-	if (err)
-		return err;
-	readers->entries++;
-	return kdsm_readers_status(readers);
-}
-
-static bool kdsm_reader_is_called(struct kdsm_readers *readers, struct kdsm_reader *reader)
-{
-	/* Pairs with the release of who ended the wait. */
-	return smp_load_acquire(&reader->done) ||
-	       (READ_ONCE(readers->arrived) &&
-		READ_ONCE(readers->waiters.next) == &reader->link);
-}
-
-/* Until it is called; -ETIMEDOUT, -EINTR. */
-static int kdsm_read_sleep(struct kdsm_readers *readers, struct kdsm_reader *reader, u64 timeout)
-{
-	int err;
-
-	if (timeout >= KTIME_MAX)
-		return wait_event_interruptible(readers->wait,
-						kdsm_reader_is_called(readers, reader)) ?
-		       -EINTR : 0;
-	/* The race is the kernel's: the macro looks whether the timer has set a plain pointer. */
-	err = data_race(wait_event_interruptible_hrtimeout(readers->wait,
-							   kdsm_reader_is_called(readers, reader),
-							   ns_to_ktime(timeout)));
-	return err == -ETIME ? -ETIMEDOUT : err ? -EINTR : 0;
-}
-
-/* Behind the others; the status of the wait. */
-static int kdsm_read_wait(struct kdsm_readers *readers, struct kdsm_reader *reader, u64 timeout)
-{
-	u64 start = ktime_get_ns(), waited;
-	int err, ret;
-
-	reader->waits = true;
-	list_add_tail(&reader->link, &readers->waiters);
-	for (;;) {
-		err = kdsm_readers_advance(readers);
-		/* Who would have to wait for a network that is down is told so. */
-		if (!reader->done && err && err != -EAGAIN)
-			kdsm_reader_end_wait(readers, reader, err);
-		if (reader->done)
-			break;
-		mutex_unlock(&readers->mutex);
-		waited = ktime_get_ns() - start;
-		ret = timeout < KTIME_MAX && waited >= timeout ? -ETIMEDOUT :
-		      kdsm_read_sleep(readers, reader, timeout - waited);
-		mutex_lock(&readers->mutex);
-		if (!reader->done && ret)
-			kdsm_reader_end_wait(readers, reader, ret);
-		if (reader->done)
-			break;
-	}
-	reader->waits = false;
-	waited = ktime_get_ns() - start;
-	readers->stats[KDSM_LOCK_STAT_WAITED] += waited;
-	readers->stats[KDSM_LOCK_STAT_LONGEST] =
-		max(readers->stats[KDSM_LOCK_STAT_LONGEST], waited);
-	readers->waits[min_t(u32, ilog2(waited | 1), KDSM_LOCK_WAITS - 1)]++;
-	return reader->status;
-}
-
-int kdsm_read_take(struct kdsm_readers *readers, u32 thread, u32 flags, u64 timeout)
-{
-	struct kdsm_reader *reader = kzalloc(sizeof(*reader), GFP_KERNEL_ACCOUNT);
-	int err = -EINTR;
-
-	if (!reader)
-		return -ENOMEM;
-	reader->thread = thread;
-	if (mutex_lock_interruptible(&readers->mutex))
-		goto free;
-	err = -EDEADLK;
-	if (KDSM_LOCK_OWNER(atomic64_read(readers->lock->state)) == thread ||
-	    kdsm_readers_find(readers, thread))
-		goto unlock;
-	err = kdsm_read_try(readers, flags & KDSM_LOCK_TRY);
-	if (err == -EBUSY && !(flags & KDSM_LOCK_TRY)) {
-		err = kdsm_read_wait(readers, reader, timeout);
-	} else {
-		if (!err || err == -EOWNERDEAD)
-			list_add_tail(&reader->link, &readers->inside);
-		kdsm_readers_advance(readers);
-	}
-	if (!err || err == -EOWNERDEAD)
-		readers->stats[KDSM_LOCK_STAT_READS]++;
-	else if (err == -EBUSY)
-		readers->stats[KDSM_LOCK_STAT_BUSY]++;
-	else if (err == -ETIMEDOUT || err == -EINTR)
-		readers->stats[KDSM_LOCK_STAT_TIMEDOUT]++;
-unlock:
-	mutex_unlock(&readers->mutex);
-free:
-	if (err && err != -EOWNERDEAD)
-		kfree(reader);
-	return err;
-}
-
-int kdsm_read_give(struct kdsm_readers *readers, u32 thread)
-{
-	struct kdsm_reader *reader;
-
-	mutex_lock(&readers->mutex);
-	reader = kdsm_readers_find(readers, thread);
-	if (reader) {
+	list_for_each_entry_safe(reader, next, &readers->inside, link) {
+		if (kdsm_lock_thread_lives(readers->lock->locks, reader->thread))
+			continue;
+		readers->lock->stats[KDSM_LOCK_STAT_DEAD]++;
 		list_del(&reader->link);
-		/* What the network says is no matter to the thread. */
-		if (list_empty(&readers->inside))
-			kdsm_readers_advance(readers);
+		kfree(reader);
 	}
-	mutex_unlock(&readers->mutex);
-	kfree(reader);
-	return reader ? 0 : -EPERM;
 }
 
-void kdsm_readers_stats(struct kdsm_readers *readers, u64 *stats, u64 *waits)
+/* The node has barred readers. Whether none is inside any more */
+static bool kdsm_readers_are_out(struct kdsm_readers *readers)
 {
-	struct kdsm_rw_stats rw;
-	unsigned int i;
-	u64 longest;
+	struct kdsm_lock *lock = readers->lock;
+	struct kdsm_reader *reader;
+	unsigned int died = 0;
+	bool out;
 
-	mutex_lock(&readers->mutex);
-	longest = max(stats[KDSM_LOCK_STAT_LONGEST], readers->stats[KDSM_LOCK_STAT_LONGEST]);
-	for (i = 0; i < KDSM_LOCK_STAT_COUNT; i++)
-		stats[i] += readers->stats[i];
-	for (i = 0; i < KDSM_LOCK_WAITS; i++)
-		waits[i] += readers->waits[i];
-	stats[KDSM_LOCK_STAT_LONGEST] = longest;
-	/* Tasks may be counting: the counters may be of different instants. */
-	rw = data_race(readers->rw.stats);
-	stats[KDSM_LOCK_STAT_ATOMICS] += rw.atomics;
-	stats[KDSM_LOCK_STAT_MESSAGES] += rw.messages;
-	stats[KDSM_LOCK_STAT_SWITCHES] = rw.switches;
-	stats[KDSM_LOCK_STAT_READERS_IN_ROW] = rw.row;
-	mutex_unlock(&readers->mutex);
+	kdsm_readers_reap(readers);
+	out = kdsm_word_drained(&lock->word, READ_ONCE(lock->locks->threads_end), &died);
+	lock->stats[KDSM_LOCK_STAT_DEAD] += died;
+	list_for_each_entry(reader, &readers->inside, link)
+		out &= reader->lost;
+	return out;
 }
 
-/* ---- for writers ---- */
+/* ---- what the state requires; with the mutex ---- */
 
-bool kdsm_lock_exclude(struct kdsm_lock *lock, int *err)
+void kdsm_readers_end(struct kdsm_readers *readers, struct kdsm_waiter *waiter, int status)
 {
-	struct kdsm_readers *readers = lock->readers;
+	s64 unused = 0;
+
+	/* By its slot, so that the thread knows it; or by the list, if the slot is in use */
+	if ((!status || status == -EOWNERDEAD) &&
+	    !atomic64_try_cmpxchg(kdsm_readers_slot(readers, waiter->thread), &unused,
+				  KDSM_LOCK_SLOT(waiter->thread, readers->lock->number))) {
+		waiter->reader->thread = waiter->thread;
+		list_add_tail(&waiter->reader->link, &readers->inside);
+		waiter->is_inside = true;
+	}
+	kdsm_lock_count(readers->lock, waiter, status);
+	kdsm_line_end(&readers->line, waiter, status);
+}
+
+static void kdsm_readers_fail(struct kdsm_readers *readers, int err)
+{
+	struct kdsm_waiter *waiter;
+
+	while ((waiter = kdsm_line_first(&readers->line)))
+		kdsm_readers_end(readers, waiter, err);
+}
+
+/* All threads that wait may read. */
+static void kdsm_readers_let_in(struct kdsm_readers *readers)
+{
+	unsigned int flags = readers->pass.flags;
+
+	if (flags & KDSM_TURN_SPOILT)
+		kdsm_readers_fail(readers, -ENOTRECOVERABLE);
+	kdsm_readers_fail(readers, flags & KDSM_TURN_DEAD ? -EOWNERDEAD : 0);
+}
+
+static bool kdsm_readers_leave(struct kdsm_readers *readers)
+{
+	readers->here = false;
+	kdsm_pass_leave(&readers->pass);
+	return true;
+}
+
+/* Admitted until the parent revokes that */
+static bool kdsm_readers_settle_in(struct kdsm_readers *readers)
+{
+	struct kdsm_lock *lock = readers->lock;
+	bool keep = lock->settings.keep && !READ_ONCE(lock->unwanted);
+
+	kdsm_readers_let_in(readers);
+	if (!keep || readers->pass.flags) {
+		/* Readers make calls: each learns of the flags, and the last one leaves. */
+		kdsm_word_bar(&lock->word);
+		return !keep && kdsm_readers_are_out(readers) && kdsm_readers_leave(readers);
+	}
+	kdsm_word_admit(&lock->word);
+	return false;
+}
+
+/* Admitted once, or revoked */
+static bool kdsm_readers_settle_last(struct kdsm_readers *readers)
+{
+	struct kdsm_pass *pass = &readers->pass;
+
+	kdsm_word_bar(&readers->lock->word);
+	/* Those that wait now, and no later ones */
+	if (kdsm_pass_is_once(pass))
+		kdsm_readers_let_in(readers);
+	if (kdsm_readers_are_out(readers))
+		return kdsm_readers_leave(readers);
+	/* Threads may die. */
+	kdsm_duty_within(&readers->duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
+	return false;
+}
+
+/* Whether the home is known to be down, so that nobody can admit this node */
+static bool kdsm_readers_are_orphans(const struct kdsm_readers *readers)
+{
+	const struct kdsm_pass *pass = &readers->pass;
+	struct kdsm_peer_info info;
+
+	kdsm_fabric_peer(pass->fabric, pass->home, &info);
+	return info.state == KDSM_PEER_DOWN;
+}
+
+static bool kdsm_readers_settle_out(struct kdsm_readers *readers)
+{
+	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
+	struct kdsm_waiter *waiter;
+
+	readers->here = false;
+	kdsm_word_bar(&readers->lock->word);
+	if (readers->lock->lost) {
+		kdsm_readers_fail(readers, -ENOTRECOVERABLE);
+	} else if (state == KDSM_PASS_LOST ||
+		   (state != KDSM_PASS_NONE && kdsm_readers_are_orphans(readers))) {
+		kdsm_readers_fail(readers, -EHOSTDOWN);
+	} else if (kdsm_line_count(&readers->line)) {
+		list_for_each_entry(waiter, &readers->line.waiters, link)
+			waiter->tried = waiter->try;
+		kdsm_pass_want(&readers->pass);
+	}
+	return true;
+}
+
+bool kdsm_readers_settle(struct kdsm_readers *readers)
+{
+	struct kdsm_lock *lock = readers->lock;
+	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
 
 	lockdep_assert_held(&lock->mutex);
-	if (!readers)
+	if (state != KDSM_PASS_READING && state != KDSM_PASS_LAST)
+		return kdsm_readers_settle_out(readers);
+	if (!readers->here) {
+		readers->here = true;
+		readers->arrivals++;
+		readers->adopted = !lock->sign;
+	}
+	/* A node that has to leave need not see what it will not read. */
+	if (!readers->adopted && (state == KDSM_PASS_READING || kdsm_line_first(&readers->line)))
 		return true;
-	/* So many writers in a row that others may read now. */
-	if (lock->closed && lock->row >= lock->settings.t_w) {
-		*err = kdsm_lock_admit(lock);
-		if (*err)
-			return false;
-	}
-	if (!lock->closed) {
-		kdsm_readers_end(readers);
-		*err = kdsm_rw_close(&readers->rw);
-		if (*err == -EBUSY)
-			*err = 0;
-		else if (!*err)
-			lock->closed = true;
-	}
-	return lock->closed;
+	return state == KDSM_PASS_READING ? kdsm_readers_settle_in(readers) :
+					    kdsm_readers_settle_last(readers);
 }
 
-int kdsm_lock_admit(struct kdsm_lock *lock)
+bool kdsm_readers_check(struct kdsm_readers *readers)
 {
-	struct kdsm_readers *readers = lock->readers;
+	kdsm_readers_are_out(readers);
+	return kdsm_readers_settle(readers);
+}
+
+/* ---- what needs the network ---- */
+
+static u64 kdsm_readers_fetch(struct kdsm_readers *readers, u32 arrivals, unsigned int from)
+{
+	struct kdsm_lock *lock = readers->lock;
+	bool dead = false;
 	int err;
 
-	lockdep_assert_held(&lock->mutex);
-	if (!readers || (!lock->closed && !readers->rw.closing))
-		return 0;
-	err = kdsm_lock_publish(lock, readers->rw.node);
-	if (err)
-		return err;
-	readers->rw.status = (lock->dead ? KDSM_RW_DEAD : 0) | (lock->lost ? KDSM_RW_LOST : 0);
-	err = kdsm_rw_open(&readers->rw, lock->closed);
-	if (!err) {
-		lock->closed = false;
-		lock->row = 0;
+	err = kdsm_lock_adopt(lock, from == KDSM_NOBODY ? lock->turn.home : from, &dead);
+	mutex_lock(&lock->mutex);
+	if (readers->arrivals == arrivals && readers->here && !err) {
+		readers->adopted = true;
+		readers->pass.flags |= dead ? KDSM_TURN_DEAD : 0;
 	}
-	return err;
+	mutex_unlock(&lock->mutex);
+	return err ? KDSM_PASS_RETRY : 0;
+}
+
+/* As kdsm_lock_round() */
+static bool kdsm_readers_round(struct kdsm_readers *readers, struct kdsm_try *try)
+{
+	struct kdsm_lock *lock = readers->lock;
+	unsigned int from, before, what;
+	u32 arrivals;
+	bool fetch;
+
+	mutex_lock(&lock->mutex);
+	WRITE_ONCE(readers->line.called, false);
+	kdsm_readers_settle(readers);
+	fetch = readers->here && !readers->adopted;
+	arrivals = readers->arrivals;
+	from = readers->pass.from;
+	before = kdsm_try_what(READ_ONCE(readers->pass.state), fetch);
+	mutex_unlock(&lock->mutex);
+	if (try->delay && try->what == before)
+		return false;
+	try->delay = fetch ? kdsm_readers_fetch(readers, arrivals, from) :
+			     kdsm_pass_advance(&readers->pass);
+	what = kdsm_try_what(READ_ONCE(readers->pass.state), fetch);
+	try->what = what;
+	return try->delay || fetch || what != before;
+}
+
+void kdsm_readers_run(struct kdsm_readers *readers)
+{
+	struct kdsm_try try;
+	int runs;
+
+	/* As kdsm_lock_run() */
+	if (atomic_fetch_inc(&readers->runs))
+		return;
+	do {
+		runs = atomic_read(&readers->runs);
+		try = (struct kdsm_try) { };
+		while (kdsm_readers_round(readers, &try))
+			;
+	} while (atomic_sub_return(runs, &readers->runs));
+	if (try.delay)
+		kdsm_duty_within(&readers->duty, try.delay);
+}
+
+void kdsm_readers_work(struct work_struct *work)
+{
+	kdsm_readers_run(container_of(work, struct kdsm_readers, duty.now));
+}
+
+bool kdsm_readers_are_gone(const struct kdsm_readers *readers)
+{
+	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
+
+	return state == KDSM_PASS_NONE || state == KDSM_PASS_LOST || readers->here;
+}
+
+/* This node was given up. Threads that read by their slots go into the list, marked as lost. */
+static void kdsm_readers_forfeit(struct kdsm_readers *readers)
+{
+	struct kdsm_lock *lock = readers->lock;
+	struct kdsm_reader *reader;
+	unsigned int i;
+	s64 slot;
+	u32 thread;
+
+	kdsm_word_bar(&lock->word);
+	for (i = 0; i < KDSM_LOCK_SLOTS; i++) {
+		slot = atomic64_read(&lock->word.slots[i]);
+		thread = KDSM_SLOT_THREAD(slot);
+		if (!KDSM_SLOT_IS_OF(slot, lock->number) ||
+		    !kdsm_lock_thread_lives(lock->locks, thread) ||
+		    !atomic64_try_cmpxchg(&lock->word.slots[i], &slot, 0))
+			continue;
+		reader = kzalloc(sizeof(*reader), GFP_KERNEL | __GFP_NOFAIL);
+		reader->thread = thread;
+		list_add_tail(&reader->link, &readers->inside);
+	}
+	list_for_each_entry(reader, &readers->inside, link)
+		reader->lost = true;
+}
+
+void kdsm_readers_untied(struct kdsm_readers *readers, unsigned int node)
+{
+	struct kdsm_lock *lock = readers->lock;
+	struct kdsm_reader_home *home = READ_ONCE(readers->home);
+	struct kdsm_pass *pass = &readers->pass;
+
+	/* In this order, so that no reader of the new life is forgotten with the old ones */
+	if (home && node == pass->home)
+		kdsm_reader_home_out(home);
+	if (node != pass->home && node != READ_ONCE(pass->parent))
+		return;
+	mutex_lock(&lock->mutex);
+	if (kdsm_pass_out(pass))
+		kdsm_readers_forfeit(readers);
+	readers->here = false;
+	mutex_unlock(&lock->mutex);
 }

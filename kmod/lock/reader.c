@@ -42,6 +42,8 @@ static bool kdsm_reader_home_follow(struct kdsm_reader_home *reader)
 	case KDSM_PASS_READING:
 		if (gate->state == KDSM_GATE_SHUT)
 			kdsm_gate_open(gate, false, 0);
+		else if (gate->state == KDSM_GATE_CLOSING)
+			kdsm_gate_reopen(gate);
 		return false;
 	case KDSM_PASS_LAST:
 		if (gate->state == KDSM_GATE_SHUT && pass->once) {
@@ -81,6 +83,7 @@ static bool kdsm_reader_home_tell(struct kdsm_reader_home *reader, bool again)
 		if (type == KDSM_MESSAGE_TYPES)
 			return any;
 		any = true;
+		reader->messages += node != kdsm_fabric_node(pass->fabric);
 		spin_unlock_bh(&reader->lock);
 		kdsm_message_start(pass->fabric, node, type, &wire, sizeof(wire));
 		spin_lock_bh(&reader->lock);
@@ -119,10 +122,18 @@ u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 
 /* ---- children ---- */
 
+void kdsm_reader_home_doom(struct kdsm_reader_home *reader, unsigned int node)
+{
+	spin_lock_bh(&reader->lock);
+	kdsm_gate_doom(&reader->gate, node);
+	spin_unlock_bh(&reader->lock);
+}
+
 void kdsm_reader_home_strike(struct kdsm_reader_home *reader, unsigned int node)
 {
 	spin_lock_bh(&reader->lock);
-	kdsm_gate_strike(&reader->gate, node);
+	if (kdsm_gate_is_doomed(&reader->gate, node))
+		kdsm_gate_strike(&reader->gate, node);
 	spin_unlock_bh(&reader->lock);
 	reader->ops->work(reader);
 }

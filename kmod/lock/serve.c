@@ -1,188 +1,201 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages between nodes about a lock: each goes to the queue or the counter it is for. */
+/*
+ * Messages about the turns and the readers of a lock: each goes to the object that it is about.
+ * Handlers run in softirq. If the lock is not open here, the handler runs once more where it can
+ * sleep, because a home and a reader home open the lock when they are asked first.
+ */
 #include <linux/err.h>
 
-#include "cluster.h"
 #include "lock/lock.h"
+#include "lock/serve.h"
 #include "region/region.h"
 
-/* ---- queues ---- */
+/* In an RCU read section. Returns the lock, or NULL: it is not open here. */
+static struct kdsm_lock *kdsm_lock_about(struct kdsm_cluster *cluster,
+					 const struct kdsm_wire_about *about)
+{
+	struct kdsm_region *region = xa_load(&cluster->regions, le32_to_cpu(about->id));
+
+	return region ? kdsm_lock_find(region->locks, le16_to_cpu(about->number)) : NULL;
+}
+
+/* -ENOENT: there is no such object here. */
+static int kdsm_lock_serve_turn(struct kdsm_lock *lock, enum kdsm_message_type type,
+				struct kdsm_request *request)
+{
+	switch (type) {
+	case KDSM_MESSAGE_TURN_HAND:
+		return kdsm_turn_serve_hand(&lock->turn, request);
+	case KDSM_MESSAGE_TURN_EXTEND:
+		return kdsm_turn_serve_extend(&lock->turn, request);
+	case KDSM_MESSAGE_TURN_SURVEY:
+		return kdsm_turn_serve_survey(&lock->turn, request);
+	case KDSM_MESSAGE_TURN_ENQUEUE:
+		return lock->home ? kdsm_home_serve_enqueue(lock->home, request) : -ENOENT;
+	default:
+		return lock->home ? kdsm_home_serve_leave(lock->home, request) : -ENOENT;
+	}
+}
+
+/* Messages of children: to the home, or to the reader home. -ENXIO: make that first. */
+static int kdsm_lock_serve_parent(struct kdsm_lock *lock, enum kdsm_message_type type,
+				  struct kdsm_request *request, unsigned int flags)
+{
+	struct kdsm_reader_home *home;
+
+	/* Pairs with cmpxchg() in kdsm_readers_home() */
+	home = smp_load_acquire(&lock->readers->home);
+	if (flags & (KDSM_PASS_HOME | KDSM_PASS_DISMISSED)) {
+		if (!lock->home)
+			return -ENOENT;
+		return type == KDSM_MESSAGE_READ_ENTER ?
+		       kdsm_home_serve_enter(lock->home, request) :
+		       kdsm_home_serve_left(lock->home, request);
+	}
+	if (type == KDSM_MESSAGE_READ_ENTER)
+		return home ? kdsm_reader_home_serve_enter(home, request) : -ENXIO;
+	return home ? kdsm_reader_home_serve_left(home, request) : 0;
+}
+
+/* Messages of parents: to a reader home, or to the readers of this node */
+static int kdsm_lock_serve_child(struct kdsm_lock *lock, enum kdsm_message_type type,
+				 struct kdsm_request *request, unsigned int flags)
+{
+	struct kdsm_readers *readers = lock->readers;
+	struct kdsm_pass *pass = &readers->pass;
+	struct kdsm_reader_home *home;
+
+	/* As above */
+	home = smp_load_acquire(&readers->home);
+	if (flags & KDSM_PASS_HOME && type != KDSM_MESSAGE_READ_DISMISS)
+		pass = home ? &home->pass : NULL;
+	if (!pass)
+		return -ENOENT;
+	switch (type) {
+	case KDSM_MESSAGE_READ_ADMIT:
+		return kdsm_pass_serve_admit(pass, request);
+	case KDSM_MESSAGE_READ_REVOKE:
+		return kdsm_pass_serve_revoke(pass, request);
+	default:
+		return kdsm_pass_serve_dismiss(pass, request);
+	}
+}
+
+static int kdsm_lock_serve_known(struct kdsm_lock *lock, enum kdsm_message_type type,
+				 struct kdsm_request *request)
+{
+	const struct kdsm_wire_pass *wire = request->data;
+
+	if (lock->turn.state == KDSM_TURN_LOST && lock->home)
+		return -ENOENT;
+	if (type < KDSM_MESSAGE_READ_ENTER)
+		return kdsm_lock_serve_turn(lock, type, request);
+	if (!lock->readers)
+		return -EINVAL;
+	if (type == KDSM_MESSAGE_READ_ENTER || type == KDSM_MESSAGE_READ_LEFT)
+		return kdsm_lock_serve_parent(lock, type, request, le16_to_cpu(wire->flags));
+	return kdsm_lock_serve_child(lock, type, request, le16_to_cpu(wire->flags));
+}
 
 /*
- * What nodes say to each other about a lock's queue is served at once, in softirq: they
- * wait for it. No reference is taken, as the last one to go frees what may sleep. A
- * region that is found in the table is there at least until the RCU read lock is given
- * back, and so are its locks: see kdsm_locks_destroy().
+ * A parent tells this node something, and repeats it until it hears that the node is not inside.
+ * This node is not: it has come up again, and does not know the lock or the reader home.
  */
-static int kdsm_lock_serve(void *context, struct kdsm_request *request,
-			   int (*serve)(struct kdsm_queue *queue, struct kdsm_request *request))
+static void kdsm_lock_answer(struct kdsm_cluster *cluster, enum kdsm_message_type type,
+			     const struct kdsm_request *request)
 {
-	const struct kdsm_wire_lock *wire = request->data;
-	struct kdsm_cluster *cluster = context;
-	struct kdsm_queue *queue = NULL;
-	struct kdsm_lock *lock = NULL;
-	struct kdsm_region *region;
-	int err = -ENOENT;
+	struct kdsm_wire_pass wire = *(const struct kdsm_wire_pass *)request->data;
 
-	if (request->length < sizeof(*wire))
+	wire.flags &= cpu_to_le16(KDSM_PASS_HOME);
+	if (type == KDSM_MESSAGE_READ_DISMISS)
+		wire.flags = cpu_to_le16(KDSM_PASS_DISMISSED);
+	kdsm_message_start(cluster->fabric, request->from, KDSM_MESSAGE_READ_LEFT, &wire,
+			   sizeof(wire));
+}
+
+/*
+ * A node asks a home, or a reader home, that has not opened the lock yet. Returns -EAGAIN, so that
+ * the node asks once more, or an error.
+ */
+static int kdsm_lock_open_about(struct kdsm_cluster *cluster,
+				const struct kdsm_wire_about *about, bool reads)
+{
+	struct kdsm_lock_open args = { .number = le16_to_cpu(about->number) };
+	struct kdsm_region *region;
+	struct kdsm_lock *lock;
+	int err = -EAGAIN;
+
+	if (args.number >= KDSM_MAX_LOCKS)
 		return -EINVAL;
-	rcu_read_lock();
-	region = xa_load(&cluster->regions, le32_to_cpu(wire->id));
-	if (region)
-		lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
-	if (lock)
-		queue = kdsm_tree_queue(&lock->tree, le16_to_cpu(wire->level));
-	if (queue)
-		err = serve(queue, request);
-	rcu_read_unlock();
+	region = kdsm_region_get(cluster, le32_to_cpu(about->id));
+	if (!region)
+		return -ENOENT;
+	lock = kdsm_lock_open(region->locks, &args);
+	if (IS_ERR(lock))
+		err = PTR_ERR(lock);
+	else if (reads && lock->readers && !kdsm_readers_home(lock->readers))
+		err = -ENOMEM;
+	else if (lock->home)
+		kdsm_home_advance(lock->home);
+	kdsm_region_put(region);
 	return err;
 }
 
-int kdsm_lock_serve_tell(void *context, struct kdsm_request *request)
+static int kdsm_lock_serve(void *context, enum kdsm_message_type type,
+			   struct kdsm_request *request)
 {
-	return kdsm_lock_serve(context, request, kdsm_queue_serve_tell);
-}
-
-int kdsm_lock_serve_hand(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve(context, request, kdsm_queue_serve_hand);
-}
-
-int kdsm_lock_serve_look(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve(context, request, kdsm_queue_serve_look);
-}
-
-int kdsm_lock_serve_freeze(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve(context, request, kdsm_queue_serve_freeze);
-}
-
-int kdsm_lock_serve_resume(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve(context, request, kdsm_queue_serve_resume);
-}
-
-/* The home has to know the locks that nodes queue for there, to recover them. */
-int kdsm_lock_serve_meet(void *context, struct kdsm_request *request)
-{
-	int err = kdsm_lock_serve(context, request, kdsm_queue_serve_meet);
-	const struct kdsm_wire_lock *wire = request->data;
-	struct kdsm_lock_open args = { 0 };
-	struct kdsm_region *region;
-	struct kdsm_lock *lock;
-
-	if (err != -ENOENT)
-		return err;
-	if (!request->can_sleep)
-		return -EAGAIN;
-	args.number = le16_to_cpu(wire->number);
-	region = kdsm_region_get(context, le32_to_cpu(wire->id));
-	if (!region)
-		return -ENOENT;
-	err = -ENOENT;
-	/* That of the queue of all nodes; see kdsm_tree_create(). */
-	if (args.number < KDSM_MAX_LOCKS &&
-	    kdsm_lock_base(region, args.number) % region->cluster->nodes ==
-	    region->cluster->node) {
-		lock = kdsm_lock_open(region->locks, &args);
-		err = PTR_ERR_OR_ZERO(lock);
-	}
-	kdsm_region_put(region);
-	return err ?: kdsm_lock_serve(context, request, kdsm_queue_serve_meet);
-}
-
-/* ---- readers ---- */
-
-int kdsm_lock_serve_rw_join(void *context, struct kdsm_request *request)
-{
-	const struct kdsm_wire_lock_open *wire = request->data;
-	struct kdsm_region *region;
+	bool asks = type == KDSM_MESSAGE_TURN_ENQUEUE || type == KDSM_MESSAGE_READ_ENTER;
+	bool tells = type == KDSM_MESSAGE_READ_ADMIT || type == KDSM_MESSAGE_READ_REVOKE ||
+		     type == KDSM_MESSAGE_READ_DISMISS;
+	const struct kdsm_wire_about *about = request->data;
 	struct kdsm_lock *lock;
 	int err;
 
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
-	if (!request->can_sleep)
-		return -EAGAIN;
-	region = kdsm_region_get(context, le32_to_cpu(wire->id));
-	if (!region)
-		return -ENOENT;
-	lock = kdsm_lock_open_as(region->locks, wire);
-	if (IS_ERR(lock))
-		err = PTR_ERR(lock);
-	else
-		err = lock->readers ? kdsm_rw_serve_join(&lock->readers->rw, request) : -EINVAL;
-	kdsm_region_put(region);
-	return err;
-}
-
-/* What the home of a counter does under its mutex. */
-static int kdsm_lock_serve_home(void *context, struct kdsm_request *request,
-				int (*serve)(struct kdsm_rw *rw, struct kdsm_request *request))
-{
-	const struct kdsm_wire_rw *wire = request->data;
-	struct kdsm_region *region;
-	struct kdsm_lock *lock;
-	int err = -ENOENT;
-
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
-	if (!request->can_sleep)
-		return -EAGAIN;
-	region = kdsm_region_get(context, le32_to_cpu(wire->id));
-	if (!region)
-		return -ENOENT;
-	lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
-	if (lock && lock->readers)
-		err = serve(&lock->readers->rw, request);
-	kdsm_region_put(region);
-	return err;
-}
-
-/* At once, as kdsm_lock_serve(). */
-static int kdsm_lock_serve_rw(void *context, struct kdsm_request *request,
-			      int (*serve)(struct kdsm_rw *rw, struct kdsm_request *request))
-{
-	const struct kdsm_wire_rw *wire = request->data;
-	struct kdsm_cluster *cluster = context;
-	struct kdsm_lock *lock = NULL;
-	struct kdsm_region *region;
-	int err = -ENOENT;
-
-	if (request->length != sizeof(*wire))
+	if (type < KDSM_MESSAGE_READ_ENTER ? request->length < kdsm_wire_turn_size(0) :
+					     request->length != sizeof(struct kdsm_wire_pass))
 		return -EINVAL;
 	rcu_read_lock();
-	region = xa_load(&cluster->regions, le32_to_cpu(wire->id));
-	if (region)
-		lock = kdsm_lock_find(region->locks, le16_to_cpu(wire->number));
-	if (lock && lock->readers)
-		err = serve(&lock->readers->rw, request);
+	lock = kdsm_lock_about(context, about);
+	if (lock)
+		err = kdsm_lock_serve_known(lock, type, request);
+	else
+		err = asks ? -ENXIO : -ENOENT;
 	rcu_read_unlock();
-	return err;
+	if (err != -ENXIO && !(err == -ENOENT && tells))
+		return err;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	if (!tells)
+		return kdsm_lock_open_about(context, about, type == KDSM_MESSAGE_READ_ENTER);
+	kdsm_lock_answer(context, type, request);
+	return 0;
 }
 
-int kdsm_lock_serve_rw_ask(void *context, struct kdsm_request *request)
+int kdsm_lock_serve_meet(void *context, struct kdsm_request *request)
 {
-	return kdsm_lock_serve_home(context, request, kdsm_rw_serve_ask);
+	int err;
+
+	if (request->length != sizeof(struct kdsm_wire_about))
+		return -EINVAL;
+	if (!request->can_sleep)
+		return -EAGAIN;
+	err = kdsm_lock_open_about(context, request->data, false);
+	return err == -EAGAIN ? 0 : err;
 }
 
-int kdsm_lock_serve_rw_open(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve_home(context, request, kdsm_rw_serve_open);
+#define KDSM_LOCK_HANDLER(name, type)						\
+int kdsm_lock_serve_##name(void *context, struct kdsm_request *request)	\
+{										\
+	return kdsm_lock_serve(context, KDSM_MESSAGE_##type, request);		\
 }
 
-int kdsm_lock_serve_rw_tell(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_tell);
-}
-
-int kdsm_lock_serve_rw_go(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_go);
-}
-
-int kdsm_lock_serve_rw_count(void *context, struct kdsm_request *request)
-{
-	return kdsm_lock_serve_rw(context, request, kdsm_rw_serve_count);
-}
+KDSM_LOCK_HANDLER(enqueue, TURN_ENQUEUE)
+KDSM_LOCK_HANDLER(hand, TURN_HAND)
+KDSM_LOCK_HANDLER(leave, TURN_LEAVE)
+KDSM_LOCK_HANDLER(extend, TURN_EXTEND)
+KDSM_LOCK_HANDLER(survey, TURN_SURVEY)
+KDSM_LOCK_HANDLER(enter, READ_ENTER)
+KDSM_LOCK_HANDLER(admit, READ_ADMIT)
+KDSM_LOCK_HANDLER(revoke, READ_REVOKE)
+KDSM_LOCK_HANDLER(dismiss, READ_DISMISS)
+KDSM_LOCK_HANDLER(left, READ_LEFT)

@@ -25,14 +25,11 @@
  * later holder's writes. These writes are newer than the timestamp of the copy, so the acquire
  * with the lock makes the copy invalid before a thread reads it.
  *
- * Hence readers that share a lock leave no signature for the next writer. A writer that lets
- * readers in leaves its signature in its own slot, and the word of the readers names that node. A
- * node adopts the signature after it is counted as a reader, and before one of its threads reads
- * (read.c): one remote read. No node writes the slot again while that node is counted. If a
- * thread writes while it has the lock for reading only, the lock tells no node of these writes.
- *
- * With a tree of queues only the root counts: the signature is at the node that hands the root
- * over, alone or with the queue of a lower level.
+ * Hence readers that share a lock leave no signature for the next writer. The last writer leaves
+ * its signature in its own slot, and each admission of readers names that node. A node adopts the
+ * signature after it is admitted, and before one of its threads reads: one remote read. No node
+ * writes the slot again while that node is admitted. If a thread writes while it has the lock for
+ * reading only, the lock tells no node of these writes.
  *
  * Threads that guard different data by different locks may share a block: each node has its own
  * copy, and the nodes merge the copies word by word.
@@ -43,8 +40,8 @@
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -52,75 +49,66 @@
 #include "lock/lock.h"
 #include "region/region.h"
 
-/* A slot in the memory, behind the words and rings of all locks. */
-#define KDSM_SLOT_SIZE		SZ_4K
-
 struct kdsm_lock_sign {
+	struct mutex mutex;	/* guards the other fields; held over the network */
 	struct kdsm_signature signature;
 	struct kdsm_operation op;
 	struct kdsm_wire_signature wire;
-	bool foreign;		/* the lock came from elsewhere: not adopted */
-	bool published;		/* it is about to go: signature and wire are what goes */
-	u16 at;			/* published: whose slot says so; KDSM_NOBODY: none */
-	unsigned long failing;	/* jiffies: it could not be done since; 0: it could */
+	unsigned long failing;	/* jiffies: publishing has failed since; 0: it has not */
 };
 
 /* ---- slots ---- */
 
 u64 kdsm_lock_sign_size(const struct kdsm_region *region)
 {
-	BUILD_BUG_ON(sizeof(struct kdsm_wire_signature) > KDSM_SLOT_SIZE);
-	return region->policy == KDSM_POLICY_RELEASE ? KDSM_MAX_LOCKS * KDSM_SLOT_SIZE : 0;
+	BUILD_BUG_ON(sizeof(struct kdsm_wire_signature) > KDSM_SIGNATURE_SIZE);
+	return region->policy == KDSM_POLICY_RELEASE ? KDSM_MAX_LOCKS * KDSM_SIGNATURE_SIZE : 0;
 }
 
 /*
  * Wait until all nodes see what this node has written at another one. The checksum of a slot
  * tells whether it is whole, but not whether it is the newest one.
  */
-static int kdsm_slot_settle(struct kdsm_queue *queue, unsigned int node)
+static int kdsm_slot_settle(struct kdsm_turn *turn, unsigned int node)
 {
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = { };
 	u32 messages;
 	int err;
 
 	__set_bit(node, nodes);
-	err = kdsm_fabric_settle(queue->fabric, nodes, &messages);
-	queue->stats.messages += messages;
+	err = kdsm_fabric_settle(turn->fabric, nodes, &messages);
+	turn->stats.messages += messages;
 	return err;
 }
 
-/* Read or write so much of the lock's slot at a node. */
-static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode,
-			    unsigned int node, unsigned int length)
+/* Read or write this many bytes of the lock's slot at a node. */
+static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode, unsigned int node,
+			    unsigned int length)
 {
 	struct kdsm_operation *op = &lock->sign->op;
-	struct kdsm_queue *queue = kdsm_tree_root(&lock->tree);
+	struct kdsm_turn *turn = &lock->turn;
 	struct kdsm_batch batch;
 
-	memset(op, 0, sizeof(*op));
-	op->opcode = opcode;
-	op->node = node;
-	op->offset = kdsm_locks_words(lock->locks->region) + lock->number * KDSM_SLOT_SIZE;
-	op->length = length;
-	op->data = &lock->sign->wire;
-	if (node != queue->node && opcode == KDSM_OP_PUT)
-		queue->stats.puts++;
-	else if (node != queue->node)
-		queue->stats.gets++;
-	kdsm_batch_init(&batch, queue->fabric, queue->memory);
-	/* Not if it was given up since. Of the others, what they hold is read only. */
-	if (node == queue->home)
-		batch.tie = queue->tie;
+	*op = (struct kdsm_operation) {
+		.opcode = opcode, .node = node, .offset = kdsm_locks_signature(lock),
+		.length = length, .data = &lock->sign->wire,
+	};
+	lock->puts += node != turn->node && opcode == KDSM_OP_PUT;
+	lock->gets += node != turn->node && opcode == KDSM_OP_GET;
+	kdsm_batch_init(&batch, turn->fabric, turn->memory);
+	/* Not if the home has given up this node since. The slots of other nodes are only read. */
+	if (node == turn->home)
+		batch.tie = kdsm_fabric_tie(turn->fabric, node);
 	kdsm_batch_add(&batch, op);
 	kdsm_batch_post(&batch);
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	kdsm_batch_finish(&batch);
-	if (!op->status && node != queue->node && opcode == KDSM_OP_PUT)
-		return kdsm_slot_settle(queue, node);
+	if (!op->status && node != turn->node && opcode == KDSM_OP_PUT)
+		return kdsm_slot_settle(turn, node);
 	return op->status;
 }
 
-/* Of what follows it. That of zeros is 0: a slot that nobody has written is empty. */
+/* The checksum of what follows. That of zeros is 0: a slot that nobody has written is empty. */
 static __le64 kdsm_wire_check(const struct kdsm_wire_signature *wire, unsigned int length)
 {
 	const __le64 *words = (const __le64 *)wire;
@@ -135,7 +123,7 @@ static __le64 kdsm_wire_check(const struct kdsm_wire_signature *wire, unsigned i
 	return cpu_to_le64(check);
 }
 
-/* The length of the slot that says this. */
+/* The length of a slot with this many notices */
 static unsigned int kdsm_wire_length(u32 count)
 {
 	return offsetof(struct kdsm_wire_signature, notices[count]);
@@ -161,7 +149,7 @@ static void kdsm_wire_write(struct kdsm_wire_signature *wire,
 	wire->check = kdsm_wire_check(wire, kdsm_wire_length(signature->count));
 }
 
-/* -EIO: half of one, or what no module has written. */
+/* -EIO: it is not whole, or no module has written it. */
 static int kdsm_wire_read(const struct kdsm_wire_signature *wire,
 			  const struct kdsm_coherence *coherence,
 			  struct kdsm_signature *signature)
@@ -194,7 +182,10 @@ int kdsm_lock_sign_init(struct kdsm_lock *lock)
 	if (lock->locks->region->policy != KDSM_POLICY_RELEASE)
 		return 0;
 	lock->sign = kzalloc(sizeof(*lock->sign), GFP_KERNEL_ACCOUNT);
-	return lock->sign ? 0 : -ENOMEM;
+	if (!lock->sign)
+		return -ENOMEM;
+	mutex_init(&lock->sign->mutex);
+	return 0;
 }
 
 void kdsm_lock_sign_exit(struct kdsm_lock *lock)
@@ -202,124 +193,97 @@ void kdsm_lock_sign_exit(struct kdsm_lock *lock)
 	kfree(lock->sign);
 }
 
-/* err, or 0 if that has been so for too long: the lock goes on as after a death. */
-static int kdsm_lock_sign_failed(struct kdsm_lock *lock, int err)
+/* Returns err, or 0 and *dead if it has failed for too long: as after a death. */
+static int kdsm_lock_sign_failed(struct kdsm_lock_sign *sign, int err, bool *dead)
 {
-	struct kdsm_lock_sign *sign = lock->sign;
-
+	if (!err) {
+		sign->failing = 0;
+		return 0;
+	}
 	if (!sign->failing)
 		sign->failing = jiffies | 1;
 	if (time_before(jiffies, sign->failing + KDSM_LOCK_GIVE_UP))
 		return err;
 	sign->failing = 0;
-	lock->dead = true;
+	*dead = true;
 	return 0;
 }
 
-int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node)
+int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node, bool *dead)
 {
 	struct kdsm_lock_sign *sign = lock->sign;
-	int err = 0;
-
-	lockdep_assert_held(&lock->mutex);
-	if (!sign)
-		return 0;
-	if (!sign->published) {
-		err = kdsm_coherence_release(lock->locks->region->coherence, &sign->signature);
-		if (err)
-			err = kdsm_lock_sign_failed(lock, err);
-		if (err)
-			return err;
-		/* If it failed: of what was released; or, at worst, what was here before. */
-		kdsm_wire_write(&sign->wire, &sign->signature);
-		sign->published = true;
-		sign->at = KDSM_NOBODY;
-	}
-	if (sign->at == node)
-		return 0;
-	err = kdsm_slot_access(lock, KDSM_OP_PUT, node, kdsm_wire_length(sign->signature.count));
-	if (err)
-		return kdsm_lock_sign_failed(lock, err);
-	sign->failing = 0;
-	sign->at = node;
-	return 0;
-}
-
-int kdsm_lock_leaving(struct kdsm_queue *queue, bool free)
-{
-	struct kdsm_lock *lock = queue->owner;
-	bool dead = lock->dead;
 	int err;
 
-	/* When a smaller queue is set free the lock may go with any of the larger ones. */
-	if (!kdsm_tree_has_lock(&lock->tree))
+	if (!sign)
 		return 0;
-	err = kdsm_lock_publish(lock, free ? kdsm_tree_root(&lock->tree)->home : queue->node);
-	if (err || lock->dead == dead)
-		return err;
-	/* Writes may be lost, and another node must learn that, so the lock may not become free */
-	queue->baton.flags |= KDSM_BATON_DEAD;
-	return free ? -EAGAIN : 0;
+	mutex_lock(&sign->mutex);
+	err = kdsm_coherence_release(lock->locks->region->coherence, &sign->signature);
+	err = kdsm_lock_sign_failed(sign, err, dead);
+	if (!err) {
+		/* If the release failed: of what was released before */
+		kdsm_wire_write(&sign->wire, &sign->signature);
+		err = kdsm_slot_access(lock, KDSM_OP_PUT, node,
+				       kdsm_wire_length(sign->signature.count));
+		if (!*dead)
+			err = kdsm_lock_sign_failed(sign, err, dead);
+	}
+	mutex_unlock(&sign->mutex);
+	return *dead ? 0 : err;
 }
 
-void kdsm_lock_unpublish(struct kdsm_lock *lock)
-{
-	if (lock->sign)
-		lock->sign->published = false;
-}
-
-int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
+static int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
 {
 	struct kdsm_coherence *coherence = lock->locks->region->coherence;
 	struct kdsm_lock_sign *sign = lock->sign;
 	int err;
 
-	lockdep_assert_held(&lock->mutex);
-	if (!sign)
-		return 0;
 	err = kdsm_slot_access(lock, KDSM_OP_GET, node, sizeof(sign->wire));
 	err = err ?: kdsm_wire_read(&sign->wire, coherence, &sign->signature);
 	return err ?: kdsm_coherence_acquire(coherence, &sign->signature);
 }
 
-/*
- * The node of the last holder died and handed the lock to no other node. One of the slots has the
- * signature with the writes of the holders before that.
- */
-static void kdsm_lock_adopt_all(struct kdsm_lock *lock)
+/* As kdsm_lock_sign_failed(), for the slot of a node that may be dead */
+static int kdsm_lock_slot_failed(struct kdsm_lock *lock, unsigned int node, int err, bool *dead)
 {
-	unsigned int node;
-
-	/* The slot of a node that does not answer is missing, and the lock comes with EOWNERDEAD */
-	for (node = 0; node < kdsm_tree_root(&lock->tree)->nodes; node++)
-		kdsm_lock_adopt_from(lock, node);
+	if (err && kdsm_fabric_is_away(lock->turn.fabric, node)) {
+		*dead = true;
+		return 0;
+	}
+	return kdsm_lock_sign_failed(lock->sign, err, dead);
 }
 
-void kdsm_lock_came(struct kdsm_lock *lock)
-{
-	if (lock->sign)
-		lock->sign->foreign = true;
-}
-
-int kdsm_lock_adopt(struct kdsm_lock *lock)
+int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node, bool *dead)
 {
 	struct kdsm_lock_sign *sign = lock->sign;
-	unsigned int from = kdsm_tree_from(&lock->tree);
+	int err;
+
+	if (!sign || node == lock->turn.node || node == KDSM_NOBODY)
+		return 0;
+	mutex_lock(&sign->mutex);
+	err = kdsm_slot_access(lock, KDSM_OP_GET, node, sizeof(sign->wire));
+	err = kdsm_lock_slot_failed(lock, node, err, dead);
+	if (!err && !*dead)
+		err = kdsm_slot_access(lock, KDSM_OP_PUT, lock->turn.node, sizeof(sign->wire));
+	mutex_unlock(&sign->mutex);
+	return err;
+}
+
+int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node, bool *dead)
+{
+	struct kdsm_lock_sign *sign = lock->sign;
 	int err = 0;
 
-	lockdep_assert_held(&lock->mutex);
-	if (!sign || !sign->foreign)
-		return 0;
-	if (from != KDSM_NOBODY)
-		err = kdsm_lock_adopt_from(lock, from);
-	else if (!lock->dead)
-		err = kdsm_lock_adopt_from(lock, kdsm_tree_root(&lock->tree)->home);
-	else
-		kdsm_lock_adopt_all(lock);
-	if (err)
-		err = kdsm_lock_sign_failed(lock, err);
-	else
-		sign->failing = 0;
-	sign->foreign = err;
-	return err ? -EAGAIN : 0;
+	mutex_lock(&sign->mutex);
+	if (node == KDSM_NOBODY) {
+		/*
+		 * One of the slots has the signature with the writes of the holders before the one
+		 * that died. The slot of a node that does not answer is missing.
+		 */
+		for (node = 0; node < lock->turn.nodes; node++)
+			kdsm_lock_adopt_from(lock, node);
+	} else {
+		err = kdsm_lock_slot_failed(lock, node, kdsm_lock_adopt_from(lock, node), dead);
+	}
+	mutex_unlock(&sign->mutex);
+	return err;
 }

@@ -245,16 +245,11 @@ static void kdsm_home_bury_reader_home(struct kdsm_lock_home *home, unsigned int
 	kdsm_home_shut(home);
 }
 
-void kdsm_home_bury(struct kdsm_lock_home *home, unsigned int node, u64 life)
+static void kdsm_home_bury_entry(struct kdsm_lock_home *home, unsigned int node)
 {
 	struct kdsm_entry *entry = &home->entries[node];
 	bool asked;
 
-	lockdep_assert_held(&home->lock);
-	if (home->gate.children[node].life < life)
-		kdsm_home_bury_reader_home(home, node);
-	if (entry->life >= life)
-		return;
 	/* A node may be reported again and again: a survey that does not ask it goes on. */
 	asked = entry->known || (home->sole && kdsm_home_holder(home, home->first) == node);
 	entry->known = false;
@@ -271,9 +266,29 @@ void kdsm_home_bury(struct kdsm_lock_home *home, unsigned int node, u64 life)
 	home->ops->work(home);
 }
 
+void kdsm_home_bury(struct kdsm_lock_home *home, unsigned int node, u64 life)
+{
+	lockdep_assert_held(&home->lock);
+	if (home->gate.children[node].life < life)
+		kdsm_home_bury_reader_home(home, node);
+	if (home->entries[node].life < life)
+		kdsm_home_bury_entry(home, node);
+}
+
+void kdsm_home_doom(struct kdsm_lock_home *home, unsigned int node)
+{
+	spin_lock_bh(&home->lock);
+	home->entries[node].doomed = home->entries[node].life;
+	kdsm_gate_doom(&home->gate, node);
+	spin_unlock_bh(&home->lock);
+}
+
 void kdsm_home_strike(struct kdsm_lock_home *home, unsigned int node)
 {
 	spin_lock_bh(&home->lock);
-	kdsm_home_bury(home, node, U64_MAX);
+	if (kdsm_gate_is_doomed(&home->gate, node))
+		kdsm_home_bury_reader_home(home, node);
+	if (home->entries[node].life <= home->entries[node].doomed)
+		kdsm_home_bury_entry(home, node);
 	spin_unlock_bh(&home->lock);
 }

@@ -85,6 +85,9 @@ void kdsm_turn_name(const struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
 void kdsm_turn_want(struct kdsm_turn *turn, unsigned int threads)
 {
 	spin_lock_bh(&turn->lock);
+	/* The request may be withdrawn by now: ask at once. */
+	if (!turn->threads && turn->state == KDSM_TURN_WAITING)
+		turn->poll = 0;
 	turn->threads = threads;
 	if (turn->state == KDSM_TURN_NONE) {
 		turn->serial++;
@@ -92,6 +95,16 @@ void kdsm_turn_want(struct kdsm_turn *turn, unsigned int threads)
 		kdsm_turn_enter(turn, turn->contended && threads ? KDSM_TURN_ASKING :
 								   KDSM_TURN_TAKING);
 	}
+	spin_unlock_bh(&turn->lock);
+}
+
+void kdsm_turn_drop(struct kdsm_turn *turn)
+{
+	spin_lock_bh(&turn->lock);
+	turn->threads = 0;
+	/* Tell the home now, by the next ENQUEUE. */
+	if (turn->state == KDSM_TURN_WAITING)
+		turn->poll = 0;
 	spin_unlock_bh(&turn->lock);
 }
 
@@ -146,6 +159,8 @@ bool kdsm_turn_done(struct kdsm_turn *turn, unsigned int flags, bool keep)
 		leaves = state != turn->state;
 		if (leaves)
 			kdsm_turn_enter(turn, state);
+		turn->ready = !turn->ops->leaving;
+		turn->leaves++;
 		if (state == KDSM_TURN_LEAVING)
 			turn->list.first = 0;
 	}
@@ -202,6 +217,7 @@ static void kdsm_turn_accept(struct kdsm_turn *turn, const struct kdsm_wire_turn
 	turn->turn = number;
 	turn->flags = le16_to_cpu(wire->flags) & (KDSM_TURN_DEAD | KDSM_TURN_SPOILT);
 	turn->from = le16_to_cpu(wire->node);
+	turn->back = false;
 	turn->quota = le16_to_cpu(wire->quota);
 	turn->used = 0;
 	turn->named = false;
@@ -395,6 +411,10 @@ int kdsm_turn_serve_survey(struct kdsm_turn *turn, struct kdsm_request *request)
 	spin_lock_bh(&turn->lock);
 	if (wire->life && le64_to_cpu(wire->life) != turn->life)
 		err = -ESTALE;
+	else if (!turn->ready && (turn->state == KDSM_TURN_HANDING ||
+				  turn->state == KDSM_TURN_LEAVING))
+		/* The next holder would not find the signature. */
+		err = -EAGAIN;
 	else if (epoch > turn->epoch)
 		kdsm_turn_report(turn, epoch);
 	else if (epoch != le32_to_cpu(turn->report.epoch))

@@ -2,8 +2,8 @@
 /*
  * A node's part in a lock: whether the lock is at this node, and how it comes and goes.
  * turn.c has the events, network.c the operations and messages. Both know nothing of threads,
- * files or regions, and run in the simulator (tests/sim/lock2) unmodified. The home's part is
- * home.h; Documentation/design/locks-next.md has the table of states and messages.
+ * files or regions, and run in the simulator (tests/sim/lock) unmodified. The home's part is
+ * home.h; Documentation/design/locks.md has the table of states and messages.
  */
 #ifndef KDSM_LOCK_TURN_H
 #define KDSM_LOCK_TURN_H
@@ -18,8 +18,9 @@
 
 /* ---- the word at the home ---- */
 
-#define KDSM_WORD_FREE		0ULL
-#define KDSM_WORD_QUEUED	BIT_ULL(63)
+/* Also that of a word that the home has not used yet: nobody takes the lock without the home */
+#define KDSM_WORD_QUEUED	0ULL
+#define KDSM_WORD_FREE		BIT_ULL(63)
 #define KDSM_WORD_HELD		BIT_ULL(62)
 #define KDSM_WORD_STATE		GENMASK_ULL(63, 62)
 /* QUEUED: the home found a node's name before */
@@ -56,11 +57,6 @@ void kdsm_list_write(struct kdsm_wire_turn *wire, const struct kdsm_list *list);
 int kdsm_list_read(const struct kdsm_wire_turn *wire, struct kdsm_list *list,
 		   unsigned int nodes);
 
-static inline unsigned int kdsm_wire_turn_size(unsigned int count)
-{
-	return offsetof(struct kdsm_wire_turn, next[count]);
-}
-
 /* Whether a request or a reply of this length has a valid count */
 bool kdsm_wire_turn_fits(const struct kdsm_wire_turn *wire, unsigned int length);
 
@@ -91,12 +87,15 @@ struct kdsm_turn_ops {
 	void (*changed)(struct kdsm_turn *turn);
 	/*
 	 * The lock is about to leave this node, to the next one or (free) to nobody: leave the
-	 * signature where the next holder finds it. Returns 0, or an error: try again later. Called
-	 * by tasks; may be NULL.
+	 * signature where the next holder finds it. Returns 0; -EOWNERDEAD: the writes of this node
+	 * may be lost, so the next holder gets KDSM_TURN_DEAD; another error: try again later.
+	 * Called by tasks; may be NULL.
 	 */
 	int (*leaving)(struct kdsm_turn *turn, bool free);
 	/* The node does not answer this one. Called by tasks. */
 	void (*missed)(struct kdsm_turn *turn, unsigned int node);
+	/* The node has the lock from this one. Called by tasks; may be NULL. */
+	void (*handed)(struct kdsm_turn *turn, unsigned int node);
 };
 
 struct kdsm_turn_stats {
@@ -129,8 +128,11 @@ struct kdsm_turn {
 	u32 epoch;			/* 0: the home has not told it in this life */
 	u16 flags;			/* SOLE to LEAVING: KDSM_TURN_DEAD, KDSM_TURN_SPOILT */
 	u16 from;			/* node whose slot has the signature; or KDSM_NOBODY */
+	bool back;			/* the lock never left this node: no signature is needed */
 	bool keep;			/* LEAVING: this node keeps the lock if no node waits */
 	bool named;			/* SOLE to LEAVING: by the word, without a turn */
+	bool ready;			/* HANDING, LEAVING: leaving() has succeeded */
+	u32 leaves;			/* times that the lock began to leave this node */
 	u16 quota, used;		/* HELD: threads that may have the lock, and that had it */
 	struct kdsm_list list;		/* after a turn that this node has, or will have */
 	u64 poll;			/* WAITING: ask the home again at this time, in ns */
@@ -160,6 +162,8 @@ void kdsm_turn_init(struct kdsm_turn *turn);
  * answer to its swap of the word is lost. No effect on the state unless NONE.
  */
 void kdsm_turn_want(struct kdsm_turn *turn, unsigned int threads);
+/* No thread of this node waits any more: withdraw the request, if the lock is not on its way. */
+void kdsm_turn_drop(struct kdsm_turn *turn);
 /* Whether the lock is here, and threads of this node may have it */
 bool kdsm_turn_is_here(const struct kdsm_turn *turn);
 /* Whether the lock is here, and no other node waits as far as is known */

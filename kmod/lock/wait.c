@@ -1,142 +1,117 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads that wait for a lock: in a line, of which each is woken when its turn has
- * come, or when there is nothing to wait for any more. Nobody else is woken, but the
- * first when the lock comes to this node, to see to it.
+ * Lines of threads that wait for a lock. A thread is woken when its wait is over. The first one is
+ * also woken when the lock comes to this node, or must be asked for, because it can do so faster
+ * than a work item.
  *
- * Who ends a wait does all there is to do for the thread, so that it goes on without
- * the mutex. After that it may be gone at once, and what it had on its stack; the task
- * stays as long as the RCU read lock that was taken before. To be woken for nothing
- * does no harm to a task, whatever it sleeps for.
+ * The task that ends a wait does all there is to do for the waiting thread, so that this goes on
+ * without the mutex. After that the thread may return at once, and its struct kdsm_waiter is gone;
+ * its task stays for the RCU read section. Waking a task for nothing does no harm.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
-#include <linux/log2.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
+#include <linux/kdsm.h>
 
-#include "lock/lock.h"
+#include "fabric/fabric.h"
 #include "wait.h"
 
-void kdsm_lock_count(struct kdsm_lock *lock, int status)
+void kdsm_line_init(struct kdsm_line *line)
 {
-	lockdep_assert_held(&lock->mutex);
-	if (!status || status == -EOWNERDEAD)
-		lock->stats[KDSM_LOCK_STAT_LOCKS]++;
-	else if (status == -EBUSY)
-		lock->stats[KDSM_LOCK_STAT_BUSY]++;
-	else if (status == -ETIMEDOUT || status == -EINTR)
-		lock->stats[KDSM_LOCK_STAT_TIMEDOUT]++;
+	INIT_LIST_HEAD(&line->waiters);
 }
 
-static void kdsm_lock_count_wait(struct kdsm_lock *lock, u64 waited, int status)
+static void kdsm_line_find_first(struct kdsm_line *line)
 {
-	kdsm_lock_count(lock, status);
-	lock->stats[KDSM_LOCK_STAT_WAITED] += waited;
-	lock->stats[KDSM_LOCK_STAT_LONGEST] = max(lock->stats[KDSM_LOCK_STAT_LONGEST], waited);
-	lock->waits[min_t(u32, ilog2(waited | 1), KDSM_LOCK_WAITS - 1)]++;
-	waited = min_t(u64, waited, NSEC_PER_SEC);
-	WRITE_ONCE(lock->wait_mean, lock->wait_mean - lock->wait_mean / 8 + (u32)waited / 8);
-}
+	struct kdsm_waiter *waiter = kdsm_line_first(line);
 
-static void kdsm_lock_find_first(struct kdsm_lock *lock)
-{
-	struct kdsm_lock_waiter *waiter =
-		list_first_entry_or_null(&lock->waiters, struct kdsm_lock_waiter, link);
-
-	rcu_assign_pointer(lock->first, waiter ? waiter->task : NULL);
+	rcu_assign_pointer(line->first, waiter ? waiter->task : NULL);
 	/*
-	 * Who is first, then the look at whether the lock is here: by the one that
-	 * waits, or by who ended the wait. Pairs with that of kdsm_lock_call().
+	 * First this, and then the look at the state of the lock, by the task that changes the
+	 * line. Pairs with the barrier in kdsm_line_call().
 	 */
 	smp_mb();
 }
 
-void kdsm_lock_join(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, u32 thread)
+void kdsm_line_join(struct kdsm_line *line, struct kdsm_waiter *waiter)
 {
-	lockdep_assert_held(&lock->mutex);
+	struct kdsm_waiter *before;
+
 	waiter->task = current;
-	waiter->thread = thread;
-	waiter->since = ktime_get_ns();
-	waiter->done = false;
-	list_add_tail(&waiter->link, &lock->waiters);
-	kdsm_lock_find_first(lock);
+	list_for_each_entry_reverse(before, &line->waiters, link)
+		if (before->place <= waiter->place)
+			break;
+	list_add(&waiter->link, &before->link);
+	kdsm_line_find_first(line);
 }
 
-void kdsm_lock_end_wait(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, int status)
+void kdsm_line_end(struct kdsm_line *line, struct kdsm_waiter *waiter, int status)
 {
+	u64 waited = min_t(u64, ktime_get_ns() - waiter->since, NSEC_PER_SEC);
 	struct task_struct *task = waiter->task;
 
-	lockdep_assert_held(&lock->mutex);
 	list_del(&waiter->link);
-	kdsm_lock_find_first(lock);
-	kdsm_lock_count_wait(lock, ktime_get_ns() - waiter->since, status);
+	kdsm_line_find_first(line);
+	WRITE_ONCE(line->mean, line->mean - line->mean / 8 + (u32)waited / 8);
 	waiter->status = status;
 	rcu_read_lock();
-	/* Pairs with the acquire of kdsm_lock_waited(). */
+	/* Pairs with the acquire in kdsm_waiter_is_done() */
 	smp_store_release(&waiter->done, true);
 	wake_up_process(task);
 	rcu_read_unlock();
 }
 
-unsigned int kdsm_lock_waiting(const struct kdsm_lock *lock)
+unsigned int kdsm_line_count(const struct kdsm_line *line)
 {
-	const struct list_head *link;
+	const struct kdsm_waiter *waiter;
 	unsigned int count = 0;
 
-	lockdep_assert_held(&lock->mutex);
-	list_for_each(link, &lock->waiters)
-		if (++count == KDSM_LOCK_T_L_MOST)
+	list_for_each_entry(waiter, &line->waiters, link) {
+		count += !waiter->tried;
+		if (count == KDSM_LOCK_T_L_MOST)
 			break;
+	}
 	return count;
 }
 
-void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err)
-{
-	struct kdsm_lock_waiter *waiter, *next;
-
-	list_for_each_entry_safe(waiter, next, &lock->waiters, link)
-		kdsm_lock_end_wait(lock, waiter, err);
-}
-
-bool kdsm_lock_call(struct kdsm_lock *lock)
+bool kdsm_line_call(struct kdsm_line *line)
 {
 	struct task_struct *first;
 
-	/* That the lock is here, then the look at who waits; see kdsm_lock_find_first(). */
+	WRITE_ONCE(line->called, true);
+	/* The state of the lock, and then the look at the line; see kdsm_line_find_first() */
 	smp_mb();
 	rcu_read_lock();
-	first = rcu_dereference(lock->first);
+	first = rcu_dereference(line->first);
 	if (first)
 		wake_up_process(first);
 	rcu_read_unlock();
 	return first;
 }
 
-/* Is there something to do for the calling thread? A hint: the mutex tells. */
-static bool kdsm_lock_calls(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter)
+/* Whether the calling thread has something to do */
+static bool kdsm_line_calls(const struct kdsm_line *line, const struct kdsm_waiter *waiter)
 {
-	return kdsm_lock_waited(waiter) ||
-	       (READ_ONCE(lock->arrived) && rcu_access_pointer(lock->first) == current &&
-		kdsm_tree_has_come(&lock->tree));
+	return kdsm_waiter_is_done(waiter) ||
+	       (READ_ONCE(line->called) && rcu_access_pointer(line->first) == current);
 }
 
 /*
- * Who is first looks for about as long as waits took lately, if that is short, since
- * sleeping would cost more; as long as nothing else needs this CPU, and there is
- * another one for whom it waits.
+ * The first thread spins for about as long as the last waits took, if that is short, because
+ * sleeping would cost more; and as long as nothing else needs this CPU, and there is another one.
  */
-static bool kdsm_lock_spin(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter)
+static bool kdsm_line_spin(const struct kdsm_line *line, const struct kdsm_waiter *waiter)
 {
-	u32 mean = READ_ONCE(lock->wait_mean);
+	u32 mean = READ_ONCE(line->mean);
 	u64 end;
 
 	if (mean > kdsm_poll_limit() || num_online_cpus() == 1 ||
-	    rcu_access_pointer(lock->first) != current)
+	    rcu_access_pointer(line->first) != current)
 		return false;
 	end = ktime_get_ns() + 2 * mean + 1000;
 	do {
-		if (kdsm_lock_calls(lock, waiter))
+		if (kdsm_line_calls(line, waiter))
 			return true;
 		cpu_relax();
 	} while (single_task_running() && !need_resched() && !signal_pending(current) &&
@@ -144,19 +119,18 @@ static bool kdsm_lock_spin(struct kdsm_lock *lock, struct kdsm_lock_waiter *wait
 	return false;
 }
 
-int kdsm_lock_sleep(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, u64 timeout)
+int kdsm_line_sleep(struct kdsm_line *line, struct kdsm_waiter *waiter, u64 timeout)
 {
 	bool forever = timeout >= KTIME_MAX;
-	ktime_t end = waiter->since;
+	ktime_t end = ktime_add_safe(waiter->since, forever ? 0 : timeout);
 	int err = 0;
 
-	if (kdsm_lock_spin(lock, waiter))
-		return 0;
-	end = ktime_add_safe(end, forever ? 0 : timeout);
+	if (kdsm_line_spin(line, waiter))
+		goto called;
 	for (;;) {
-		/* Its barrier pairs with what comes before the wake-ups. */
+		/* The barrier pairs with those before the wake-ups. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		if (kdsm_lock_calls(lock, waiter))
+		if (kdsm_line_calls(line, waiter))
 			break;
 		if (signal_pending(current))
 			err = -EINTR;
@@ -167,5 +141,9 @@ int kdsm_lock_sleep(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, u64
 			break;
 	}
 	__set_current_state(TASK_RUNNING);
+called:
+	/* Before the caller looks what there is to do */
+	if (rcu_access_pointer(line->first) == current)
+		WRITE_ONCE(line->called, false);
 	return err;
 }

@@ -1,46 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads that wait for a lock. What changes the line is called with the lock's mutex. */
+/* Lines of threads of this node that wait for a lock. The lock's mutex guards a line. */
 #ifndef KDSM_LOCK_WAIT_H
 #define KDSM_LOCK_WAIT_H
 
 #include <linux/list.h>
 #include <linux/sched.h>
 
-struct kdsm_lock;
-
-/* On the stack of the thread. */
-struct kdsm_lock_waiter {
-	struct list_head link;
-	struct task_struct *task;
-	u64 since;		/* ns of ktime */
-	u32 thread;
-	bool done;
-	int status;		/* of done */
+struct kdsm_line {
+	struct list_head waiters;	/* struct kdsm_waiter, in order */
+	struct task_struct __rcu *first;
+	bool called;			/* there may be something to do, which the first one does */
+	u32 mean;			/* of the last waits, in ns */
 };
 
-/* The calling thread is the last of the line. */
-void kdsm_lock_join(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, u32 thread);
-/* It has waited: not in the line any more, counted, and woken. */
-void kdsm_lock_end_wait(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, int status);
-/* How many wait, KDSM_LOCK_T_L_MOST at most. */
-unsigned int kdsm_lock_waiting(const struct kdsm_lock *lock);
-/* All have waited. */
-void kdsm_lock_fail_waiters(struct kdsm_lock *lock, int err);
-/* How an attempt to lock ended, that did not wait. */
-void kdsm_lock_count(struct kdsm_lock *lock, int status);
+/* A thread that reads, and whose slot does not say so; in struct kdsm_readers */
+struct kdsm_reader {
+	struct list_head link;
+	u32 thread;
+	bool lost;			/* the lock was lost: this node was given up */
+};
 
-/* The lock came here. Wake who is first. False: nobody waits. Any context. */
-bool kdsm_lock_call(struct kdsm_lock *lock);
-/*
- * Without the mutex: until the wait is over or the lock came here, at most timeout ns
- * from its beginning. 0, -ETIMEDOUT, -EINTR.
- */
-int kdsm_lock_sleep(struct kdsm_lock *lock, struct kdsm_lock_waiter *waiter, u64 timeout);
+/* On the stack of the thread */
+struct kdsm_waiter {
+	struct list_head link;
+	struct task_struct *task;
+	struct kdsm_reader *reader;	/* for the list, if the thread gets the lock */
+	bool is_inside;			/* in that list */
+	u64 since;			/* start of the call, in ns of ktime */
+	u64 place;			/* start of the wait, by which threads are in order */
+	u32 thread;
+	bool try;			/* waits for no other thread or node */
+	bool tried;			/* that was asked for */
+	bool done;
+	int status;			/* with done */
+};
 
-/* Is the wait over? Then there is a status. */
-static inline bool kdsm_lock_waited(const struct kdsm_lock_waiter *waiter)
+void kdsm_line_init(struct kdsm_line *line);
+/* The calling thread waits, behind those that began to wait before it. */
+void kdsm_line_join(struct kdsm_line *line, struct kdsm_waiter *waiter);
+/* The thread does not wait any more. */
+void kdsm_line_end(struct kdsm_line *line, struct kdsm_waiter *waiter, int status);
+/* The number of threads that wait, KDSM_LOCK_T_L_MOST at most, but those that tried; see tried */
+unsigned int kdsm_line_count(const struct kdsm_line *line);
+
+static inline struct kdsm_waiter *kdsm_line_first(struct kdsm_line *line)
 {
-	/* Pairs with the release of kdsm_lock_end_wait(): then the status is there. */
+	return list_first_entry_or_null(&line->waiters, struct kdsm_waiter, link);
+}
+
+/* There may be something to do: wake the first thread. False: no thread waits. Any context. */
+bool kdsm_line_call(struct kdsm_line *line);
+/*
+ * Without the mutex: sleep until the wait is over or this thread was called, at most timeout ns
+ * from since on. 0, -ETIMEDOUT, -EINTR.
+ */
+int kdsm_line_sleep(struct kdsm_line *line, struct kdsm_waiter *waiter, u64 timeout);
+
+/* Whether the wait is over, so that there is a status */
+static inline bool kdsm_waiter_is_done(const struct kdsm_waiter *waiter)
+{
+	/* Pairs with the release in kdsm_line_end() */
 	return smp_load_acquire(&waiter->done);
 }
 

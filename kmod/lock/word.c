@@ -45,20 +45,22 @@ void kdsm_word_bar(struct kdsm_word *word)
 {
 	WRITE_ONCE(*word->bias, 0);
 	/*
-	 * Pairs with the exchange of the slot by a program: it sees bias 0, or kdsm_word_drained()
+	 * Pairs with the swap of the slot by a program: it sees bias 0, or kdsm_word_drained()
 	 * sees its slot.
 	 */
 	smp_mb();
 }
 
-bool kdsm_word_drained(struct kdsm_word *word, unsigned int count)
+bool kdsm_word_drained(struct kdsm_word *word, unsigned int count, unsigned int *died)
 {
 	bool drained = true;
 	unsigned int i;
+	atomic64_t *place;
 	s64 slot;
 
 	for (i = 0; i < min(count, KDSM_LOCK_SLOTS); i++) {
-		slot = atomic64_read(&word->slots[i]);
+		place = &word->slots[KDSM_LOCK_SLOT_INDEX(i)];
+		slot = atomic64_read(place);
 		if (!KDSM_SLOT_IS_OF(slot, word->number))
 			continue;
 		if (word->lives(word, KDSM_SLOT_THREAD(slot))) {
@@ -66,7 +68,9 @@ bool kdsm_word_drained(struct kdsm_word *word, unsigned int count)
 			continue;
 		}
 		/* Only if it still is the dead thread's: another one may use the slot by now. */
-		if (!atomic64_try_cmpxchg(&word->slots[i], &slot, 0))
+		if (atomic64_try_cmpxchg(place, &slot, 0))
+			++*died;
+		else
 			drained = false;
 	}
 	/* The readers' loads come before the stores of the next writer. */

@@ -2,7 +2,7 @@
 /*
  * The memory of locks that programs of this node map and write: a word for each lock, and a slot
  * for each thread that reads. The module believes of it only the number of a thread that lives;
- * everything else that it finds hurts the one lock. Runs in the simulator (tests/sim/lock2).
+ * everything else that it finds hurts the one lock. Runs in the simulator (tests/sim/lock).
  */
 #ifndef KDSM_LOCK_WORD_H
 #define KDSM_LOCK_WORD_H
@@ -11,11 +11,7 @@
 #include <linux/types.h>
 #include <linux/kdsm.h>
 
-/* Slots of a region's readers on a node; thread number n uses slot n % KDSM_LOCK_SLOTS */
-#define KDSM_LOCK_SLOTS		4096U
-
-/* A slot in use: the thread, and the lock that it reads */
-#define KDSM_LOCK_SLOT(thread, number)	((u64)(thread) << 32 | ((number) + 1))
+/* The thread that a slot names; see KDSM_LOCK_SLOT() */
 #define KDSM_SLOT_THREAD(slot)	((u32)((slot) >> 32))
 #define KDSM_SLOT_IS_OF(slot, number)	((u32)(slot) == (number) + 1)
 
@@ -24,10 +20,10 @@
  *
  *	lock		state: AT_NODE -> AT_NODE, thread	swap, acquire; else the call
  *	unlock		state: AT_NODE, thread -> AT_NODE	swap, release; else the call
- *	lock to read	own slot: 0 -> thread, lock		exchange (a full barrier)
+ *	lock to read	own slot: 0 -> thread, lock		swap (a full barrier)
  *			bias: not 0, or else			load
- *			own slot: 0, and the call		store
- *	unlock		own slot: 0				store, release, and a full barrier
+ *			own slot: 0, and the call		store, release
+ *	unlock		own slot: thread, lock -> 0		swap (a full barrier)
  *			bias: not 0, or else the call		load
  */
 struct kdsm_word {
@@ -55,9 +51,10 @@ void kdsm_word_admit(struct kdsm_word *word);
 /* Let no reader in any more. */
 void kdsm_word_bar(struct kdsm_word *word);
 /*
- * After kdsm_word_bar(): whether no thread reads by its slot. Clears slots of dead threads. count:
- * only slots below this were used.
+ * After kdsm_word_bar(): whether no thread reads by its slot. Clears slots of dead threads, and
+ * adds their number to *died. count: only threads with numbers below this, modulo KDSM_LOCK_SLOTS,
+ * have slots.
  */
-bool kdsm_word_drained(struct kdsm_word *word, unsigned int count);
+bool kdsm_word_drained(struct kdsm_word *word, unsigned int count, unsigned int *died);
 
 #endif /* KDSM_LOCK_WORD_H */

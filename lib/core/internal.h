@@ -128,6 +128,7 @@ struct kdsm_local_lock {
  */
 struct kdsm_local_area {
 	struct kdsm_lock_word words[KDSM_MAX_LOCKS];
+	uint64_t slots[KDSM_LOCK_SLOTS];	/* of readers */
 	struct kdsm_guard guard;	/* protects the creation of locks */
 	uint64_t serial;		/* 0, or unique among the relatives' areas */
 	struct kdsm_local_lock locks[KDSM_MAX_LOCKS];
@@ -145,6 +146,7 @@ static inline struct kdsm_local_area *kdsm_local_area(const struct kdsm_region *
 }
 
 _Static_assert(offsetof(struct kdsm_local_area, words) == 0, "the area begins with the words");
+_Static_assert(offsetof(struct kdsm_local_area, slots) == KDSM_LOCKS_WORDS, "as the device has it");
 
 /* local.c: map the area of a region. */
 int kdsm_local_map_locks(struct kdsm_region *region) KDSM_PRIVATE;

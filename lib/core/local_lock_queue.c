@@ -2,9 +2,9 @@
 /*
  * How threads of one node queue for a lock of the local backend.
  *
- * Three data structures are authoritative: the lock word names the owner, the table of
- * readers lists the readers, and the lives of threads record the waiters and their order.
- * All other state is derived from these three. Each change is one store to one of them, so
+ * Four data structures are authoritative: the lock word names the owner, the slots of threads
+ * and the table of readers say which threads read, and the lives of threads record the waiters and
+ * their order. All other state is derived from these. Each change is one store to one of them, so
  * that a thread that is killed at any moment leaves a state from which the next thread can
  * continue.
  *
@@ -34,7 +34,9 @@ enum {
 /* One visit of a thread to a lock. state is valid while the guard is held. */
 struct turn {
 	struct kdsm_local_lock *lock;
-	__u64 *word;
+	__u64 *word, *bias;
+	uint64_t *slots;	/* of readers of all locks */
+	uint32_t number;	/* of the lock */
 	uint32_t *readers;
 	uint64_t key;		/* of the lock; unique among all relatives */
 	uint64_t state;		/* the owner, DEAD and LOST; the other flags are derived */
@@ -73,6 +75,64 @@ static bool reads(const struct turn *turn, uint32_t thread)
 static void set_reader(const struct turn *turn, uint32_t thread, uint32_t value)
 {
 	__atomic_store_n(reader(turn, thread), value, __ATOMIC_RELEASE);
+}
+
+static uint64_t *slot(const struct turn *turn, uint32_t thread)
+{
+	return &turn->slots[KDSM_LOCK_SLOT_INDEX(thread)];
+}
+
+static bool has_slot(const struct turn *turn, uint32_t thread)
+{
+	return __atomic_load_n(slot(turn, thread), __ATOMIC_ACQUIRE) ==
+	       KDSM_LOCK_SLOT(thread, turn->number);
+}
+
+static bool is_reading(const struct turn *turn, uint32_t thread)
+{
+	return reads(turn, thread) || has_slot(turn, thread);
+}
+
+/*
+ * Let a thread read: by its slot, so that the thread finds its slot in use if it locks again; or by
+ * the table, if the thread, or another one, has the slot for another lock.
+ */
+static void let_read(struct turn *turn, uint32_t thread)
+{
+	uint64_t none = 0;
+
+	if (__atomic_compare_exchange_n(slot(turn, thread), &none,
+					KDSM_LOCK_SLOT(thread, turn->number), false,
+					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return;
+	set_reader(turn, thread, thread);
+	turn->lock->readers++;
+}
+
+/*
+ * Let no reader in by a slot any more. Returns whether no thread reads by its slot. Clears the
+ * slots of dead threads.
+ */
+static bool bar_slots(struct turn *turn)
+{
+	bool empty = true;
+	uint64_t slot;
+	unsigned int i;
+
+	/* Pairs with the swap of the slot: the reader sees this, or is seen here. */
+	__atomic_exchange_n(turn->bias, 0, __ATOMIC_SEQ_CST);
+	for (i = 0; i < KDSM_LOCK_SLOTS; i++) {
+		slot = __atomic_load_n(&turn->slots[i], __ATOMIC_ACQUIRE);
+		if ((uint32_t)slot != turn->number + 1)
+			continue;
+		if (kdsm_life_over(slot >> 32) &&
+		    __atomic_compare_exchange_n(&turn->slots[i], &slot, 0, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			turn->lock->stats[KDSM_LOCK_STAT_DEAD]++;
+		else
+			empty = false;
+	}
+	return empty;
 }
 
 static void count_readers(struct turn *turn)
@@ -206,9 +266,8 @@ static void count_row(struct kdsm_local_lock *lock, bool for_reading, bool other
 /* Hand the lock over to this waiter, unless a thread that was killed has already done so. */
 static void grant(struct turn *turn, struct kdsm_life *life, const struct front *front)
 {
-	if (life->reads && !reads(turn, life->thread)) {
-		set_reader(turn, life->thread, life->thread);
-		turn->lock->readers++;
+	if (life->reads && !is_reading(turn, life->thread)) {
+		let_read(turn, life->thread);
 		count_row(turn->lock, true, front->writer);
 	} else if (!life->reads && owner(turn) != life->thread) {
 		set_owner(turn, life->thread);
@@ -219,12 +278,14 @@ static void grant(struct turn *turn, struct kdsm_life *life, const struct front 
 
 static bool is_granted(const struct turn *turn, const struct kdsm_life *life)
 {
-	return life->reads ? reads(turn, life->thread) : owner(turn) == life->thread;
+	return life->reads ? is_reading(turn, life->thread) : owner(turn) == life->thread;
 }
 
-static bool may_have(const struct turn *turn, const struct kdsm_life *life)
+static bool may_have(struct turn *turn, const struct kdsm_life *life)
 {
-	return !owner(turn) && (life->reads || !turn->lock->readers);
+	if (owner(turn) || (!life->reads && turn->lock->readers))
+		return false;
+	return life->reads || turn->lock->kind != KDSM_LOCK_RMA_RW || bar_slots(turn);
 }
 
 static void settle(struct turn *turn)
@@ -248,14 +309,20 @@ static void settle(struct turn *turn)
 
 static void thaw(struct turn *turn)
 {
+	bool is_rw = turn->lock->kind == KDSM_LOCK_RMA_RW, biased;
 	struct front front = find_front(turn);
 	uint64_t flags = 0;
 
 	if (front.writer || front.reader)
 		flags |= KDSM_LOCK_WAITERS;
-	if (turn->lock->readers)
-		flags |= KDSM_LOCK_READERS;
+	/* While readers come, they enter by their slots, and writers have to ask. */
+	biased = is_rw && turn->lock->reading && !owner(turn) && !front.writer &&
+		 !(turn->state & (KDSM_LOCK_DEAD | KDSM_LOCK_LOST));
+	if (is_rw && (turn->lock->readers || biased || (turn->lock->reading && !bar_slots(turn))))
+		flags |= KDSM_LOCK_WANTED;
 	store_state(turn, flags);
+	if (biased)
+		__atomic_store_n(turn->bias, 1, __ATOMIC_RELEASE);
 	kdsm_guard_give(&turn->lock->guard);
 }
 
@@ -319,7 +386,7 @@ static int sleep_for(struct kdsm_life *life, uint64_t nanoseconds)
 static bool has_it(const struct turn *turn, bool for_reading)
 {
 	if (for_reading)
-		return reads(turn, turn->me);
+		return is_reading(turn, turn->me);
 	return KDSM_LOCK_OWNER(__atomic_load_n(turn->word, __ATOMIC_ACQUIRE)) == turn->me;
 }
 
@@ -423,6 +490,9 @@ static int start(struct turn *turn, struct kdsm_region *region, uint32_t number,
 		return -ENOENT;
 	turn->lock = &area->locks[number];
 	turn->word = &area->words[number].state;
+	turn->bias = &area->words[number].bias;
+	turn->slots = area->slots;
+	turn->number = number;
 	turn->readers = area->readers[number];
 	turn->key = area->serial * KDSM_MAX_LOCKS + number;
 	turn->me = thread;
@@ -437,7 +507,7 @@ static int try_now(struct turn *turn, uint64_t *ticket, bool for_reading)
 {
 	if (turn->state & KDSM_LOCK_LOST)
 		return -ENOTRECOVERABLE;
-	if (owner(turn) == turn->me || (turn->lock->readers && reads(turn, turn->me)))
+	if (owner(turn) == turn->me || is_reading(turn, turn->me))
 		return -EDEADLK;
 	*ticket = turn->lock->ticket++;
 	join(turn, *ticket, for_reading);
@@ -514,7 +584,8 @@ int kdsm_local_give(struct kdsm_region *region, struct kdsm_lock_give *arg)
 		return ret;
 	freeze(&turn);
 	ret = for_reading ? give_reading(&turn) : give_writing(&turn);
-	if (!ret)
+	/* A reader that has cleared its slot calls, too. */
+	if (!ret || for_reading)
 		settle(&turn);
 	thaw(&turn);
 	return ret;

@@ -92,7 +92,7 @@ _Static_assert(sizeof(struct kdsm_line_area) == KDSM_LINE_SIZE, "the area has it
 #define LINE_CHANGE	(UINT64_C(1) << 54)	/* adds 1 to the number of changes */
 #define LINE_VALUE	(LINE_CHANGE - LINE_POST)
 
-_Static_assert(KDSM_MAX_NODES <= 1 << LINE_SLOT_SHIFT, "a node fits");
+_Static_assert(!((KDSM_MAX_NODES - 1) >> LINE_SLOT_SHIFT), "a node fits");
 _Static_assert(LINE_MOST == LINE_IS_FRONT >> LINE_SLOT_SHIFT, "a slot fits");
 
 static inline uint32_t make_front(unsigned int slot, unsigned int node)

@@ -7,6 +7,9 @@
  * compare-and-swap of the whole state, so that a flag which the backend has set makes both
  * fail. A waiter therefore knows that the holder will enter the backend to release the
  * lock. The acquire of word_lock() pairs with the release of the previous word_unlock().
+ *
+ * Readers write only their own slots. (D. Dice, A. Kogan, "BRAVO: Biased Locking for Reader-Writer
+ * Locks", USENIX ATC 2019)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,6 +96,51 @@ static inline bool word_unlock(struct kdsm_lock_word *word, uint32_t thread)
 					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* ---- the reader's slot ---- */
+
+static inline __u64 *slot_of(const struct kdsm_lock *lock, uint32_t thread)
+{
+	return (__u64 *)(lock->region->lock_words + KDSM_MAX_LOCKS) + KDSM_LOCK_SLOT_INDEX(thread);
+}
+
+/* Whether readers may enter by their slots. Pairs with the stores of the backend. */
+static inline bool is_biased(const struct kdsm_lock *lock)
+{
+	return __atomic_load_n(&lock->word->bias, __ATOMIC_ACQUIRE);
+}
+
+static inline bool slot_lock(struct kdsm_lock *lock, uint32_t thread)
+{
+	__u64 *slot = slot_of(lock, thread), none = 0;
+
+	/* The swap is a full barrier: the backend sees the slot, or this thread that bias is 0. */
+	if (!is_biased(lock) ||
+	    !__atomic_compare_exchange_n(slot, &none, KDSM_LOCK_SLOT(thread, lock->number), false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	if (is_biased(lock))
+		return true;
+	__atomic_store_n(slot, 0, __ATOMIC_RELEASE);
+	return false;
+}
+
+/*
+ * Returns whether the thread read by its slot. Then *tell: the backend must be told. The backend
+ * may take the slot away meanwhile, and another thread may use it then, so only a swap clears it.
+ */
+static inline bool slot_unlock(struct kdsm_lock *lock, uint32_t thread, bool *tell)
+{
+	__u64 own = KDSM_LOCK_SLOT(thread, lock->number);
+
+	if (!__atomic_compare_exchange_n(slot_of(lock, thread), &own, 0, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return false;
+	*tell = !is_biased(lock);
+	return true;
+}
+
+/* ---- polling the word ---- */
+
 static uint64_t word_state(const struct kdsm_lock *lock)
 {
 	return __atomic_load_n(&lock->word->state, __ATOMIC_RELAXED);
@@ -158,7 +206,10 @@ int take_slow(struct kdsm_lock *lock, uint32_t flags, uint32_t thread, uint64_t 
 	if (by_word && timeout && lock->region->kdsm->may_spin &&
 	    is_plain(word_state(lock)) && spin_for(lock, thread, timeout))
 		return 0;
-	/* Each call after a signal queues again, so the thread may lose its place. */
+	/*
+	 * The module gives a writer its place among the threads of the node back after a signal.
+	 * Other threads queue again.
+	 */
 	do {
 		arg.timeout = kdsm_left(begin, timeout);
 		ret = lock->backend->take(lock->region, &arg);
@@ -174,7 +225,7 @@ static inline int take(struct kdsm_lock *lock, uint32_t flags, uint64_t timeout,
 
 	if (ret)
 		return ret;
-	if (!(flags & KDSM_LOCK_READ) && word_lock(lock->word, thread))
+	if (flags & KDSM_LOCK_READ ? slot_lock(lock, thread) : word_lock(lock->word, thread))
 		return 0;
 	return take_slow(lock, flags, thread, timeout, interruptible);
 }
@@ -254,10 +305,16 @@ int kdsm_unlock(struct kdsm_lock *lock)
 
 int kdsm_read_unlock(struct kdsm_lock *lock)
 {
+	bool by_slot, tell = true;
 	uint32_t thread;
 	int ret = own_number(lock, &thread);
 
-	return ret ? ret : give(lock, KDSM_LOCK_READ, thread, lock->backend->give);
+	if (ret)
+		return ret;
+	by_slot = slot_unlock(lock, thread, &tell);
+	if (tell)
+		ret = give(lock, KDSM_LOCK_READ, thread, lock->backend->give);
+	return by_slot ? 0 : ret;
 }
 
 int kdsm_lock_consistent(struct kdsm_lock *lock)

@@ -48,7 +48,7 @@ static uint64_t some_state(uint64_t random)
 	case 4:
 		return KDSM_LOCK_AT_NODE | KDSM_LOCK_DEAD | random >> 60;
 	case 5:
-		return KDSM_LOCK_LOST | KDSM_LOCK_READERS;
+		return KDSM_LOCK_LOST | KDSM_LOCK_FLAG(5);
 	default:
 		return guest_mix(random);
 	}

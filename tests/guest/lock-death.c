@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A node that holds locks, waits for others, and is the home of others loses its network
- * for a while. The program runs on three nodes at the same time; the last one is the node
+ * A node that holds locks, reads, waits for locks, and is the home of others loses its network for
+ * a while. The program runs on three nodes at the same time; the last one is the node
  * that goes. It loses only the packets that it sends, see mute.h.
  *
  * Locks 0 to 2 have their homes on three different nodes, and so have locks 3 to 5. The
  * last node holds the first three. It waits for the other three, which node 0 holds, before
- * node 1 does. Locks 6 to 11 are the same for the next kind.
+ * node 1 does. Locks 6 to 11, and 12 to 17, are the same for the next kinds.
+ *
+ * The last node reads under locks 18 to 20, of kind RMA_RW. Node 1 reads under them, too, while the
+ * last node is away, and then node 0 writes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,9 +23,10 @@
 #include "tap.h"
 
 #define SECOND		1000000000ULL
-#define LOCKS		12
+#define LOCKS		18
 #define LOCKS_OF_KIND	6
 #define HALF		3	/* locks of a kind that the last node holds */
+#define READ_LOCKS	3	/* of which the last node is a reader */
 #define AWAY		60	/* in s */
 /* Limit of a wait, in s: the waiter and then the home may each take 10 s to find the node gone */
 #define LIMIT		50.0
@@ -30,7 +34,7 @@
 static struct kdsm *kdsm;
 static struct kdsm_region *region;
 static struct kdsm_barrier barrier;
-static struct kdsm_lock *locks[LOCKS];
+static struct kdsm_lock *locks[LOCKS + READ_LOCKS];
 static unsigned int node, nodes, gone;
 static double start;
 
@@ -39,7 +43,7 @@ static struct waiter {
 	pthread_t thread;
 	int error;
 	double took;
-} waiters[LOCKS];
+} waiters[LOCKS + READ_LOCKS];
 
 /* Results of the waits on the two nodes that stay; counted for each lock in node 0's part */
 enum { GOT, DEAD, DOWN, OTHER, COUNTS };
@@ -154,6 +158,63 @@ static void take(bool staying)
 			must(kdsm_lock(locks[i]), "kdsm_lock");
 }
 
+/* ---- readers ---- */
+
+static bool is_home(unsigned int lock)
+{
+	struct kdsm_lock_info info;
+
+	must(kdsm_lock_info(locks[lock], &info), "kdsm_lock_info");
+	return info.home == gone;
+}
+
+/* Each node has read before, so it has the right to read. */
+static void read_all(bool unlock)
+{
+	for (unsigned int i = LOCKS; i < LOCKS + READ_LOCKS; i++) {
+		must(kdsm_read_lock_timed(locks[i], 10 * SECOND), "kdsm_read_lock");
+		if (unlock)
+			must(kdsm_read_unlock(locks[i]), "kdsm_read_unlock");
+	}
+}
+
+static void *write_it(void *arg)
+{
+	unsigned int i = (uintptr_t)arg;
+
+	waiters[i].error = kdsm_lock(locks[i]);
+	waiters[i].took = now() - start;
+	if (!waiters[i].error)
+		tap_result(kdsm_unlock(locks[i]), 0, "lock %u goes on", i);
+	return NULL;
+}
+
+static void start_writers(void)
+{
+	for (unsigned int i = LOCKS; i < LOCKS + READ_LOCKS; i++)
+		if (pthread_create(&waiters[i].thread, NULL, write_it, (void *)(uintptr_t)i))
+			tap_bail("pthread_create");
+}
+
+/* A reader that is gone leaves nothing to make consistent. */
+static void end_writers(void)
+{
+	for (unsigned int i = LOCKS; i < LOCKS + READ_LOCKS; i++) {
+		pthread_join(waiters[i].thread, NULL);
+		tap_result(waiters[i].error, is_home(i) ? -EHOSTDOWN : 0,
+			   "writing under lock %u, whose %s", i,
+			   is_home(i) ? "home is gone" : "reader is gone");
+		tap_ok(waiters[i].took < LIMIT, "after %.1f s", waiters[i].took);
+	}
+}
+
+static void end_reading(void)
+{
+	for (unsigned int i = LOCKS; i < LOCKS + READ_LOCKS; i++)
+		tap_result(kdsm_read_unlock(locks[i]), is_home(i) ? 0 : -EHOSTDOWN,
+			   "it does not read under lock %u any more", i);
+}
+
 static void vanish(void)
 {
 	unsigned int lost = 0, kept = 0;
@@ -164,6 +225,7 @@ static void vanish(void)
 	wait_for(true);
 	sleep(1);
 	meet();		/* this node waits for them */
+	read_all(false);
 	meet();		/* node 1 waits for them */
 	mute(true);
 	sleep(AWAY);
@@ -178,8 +240,9 @@ static void vanish(void)
 		lost += error == -EHOSTDOWN || error == -EPERM;
 		kept += !error;
 	}
-	tap_ok(lost == 4 && kept == 2, "it has lost four locks, and kept those of its own: %u, %u",
+	tap_ok(lost == 6 && kept == 3, "it has lost six locks, and kept those of its own: %u, %u",
 	       lost, kept);
+	end_reading();
 	end_wait(true, 1e9);
 }
 
@@ -194,12 +257,18 @@ static void survive(void)
 	sleep(1);
 	meet();
 	wait_for(false);
+	if (node)
+		read_all(true);
 	sleep(2);
+	if (!node)
+		start_writers();
 	if (!node)
 		for (unsigned int i = 0; i < LOCKS; i++)
 			if (stays(i))
 				tap_result(kdsm_unlock(locks[i]), 0, "unlocking lock %u", i);
 	end_wait(false, LIMIT);
+	if (!node)
+		end_writers();
 	if (node)
 		end_wait(true, LIMIT);
 	else
@@ -212,6 +281,8 @@ int main(void)
 	struct kdsm_lock_attr kinds[] = {
 		{ .kind = KDSM_LOCK_DMCS },
 		{ .kind = KDSM_LOCK_RMA_MCS },
+		{ .kind = KDSM_LOCK_RMA_RW },
+		{ .kind = KDSM_LOCK_RMA_RW },
 	};
 	struct kdsm_region_attr attr = { .mode = 0600 };
 	int error;
@@ -225,9 +296,10 @@ int main(void)
 	attr.size = nodes * 65536;
 	must(kdsm_region_open(kdsm, "lock-death", &attr, &region), "kdsm_region_open");
 	kdsm_barrier_init(&barrier, region, 0);
-	for (unsigned int i = 0; i < LOCKS; i++)
+	for (unsigned int i = 0; i < LOCKS + READ_LOCKS; i++)
 		must(kdsm_lock_create(region, NULL, i, &kinds[i / LOCKS_OF_KIND],
 				      &locks[i]), "kdsm_lock_create");
+	read_all(true);
 	meet();
 	if (node == gone)
 		vanish();
@@ -239,14 +311,15 @@ int main(void)
 		error = kdsm_barrier_wait(&barrier, 180 * SECOND);
 	}
 	tap_result(error, 0, "a barrier when it is back");
-	for (unsigned int i = 0; i < LOCKS; i++) {
+	for (unsigned int i = 0; i < LOCKS + READ_LOCKS; i++) {
 		start = now();
 		error = kdsm_lock_timed(locks[i], 60 * SECOND);
 		/*
-		 * A home that was away may have given up the other nodes, the owner among
-		 * them. They learn of that only now.
+		 * A home that was away may have given up the other nodes, among them one to
+		 * which it has given the lock. They learn of that only now.
 		 */
-		tap_ok(!error || (error == -EOWNERDEAD && stays(i)),
+		tap_ok(!error || (error == -EOWNERDEAD &&
+				  (is_home(i) || (i < LOCKS && stays(i)))),
 		       "lock %u when it is back: %s after %.1f s", i, tap_error(error),
 		       now() - start);
 		if (error == -EOWNERDEAD)
@@ -255,7 +328,7 @@ int main(void)
 			tap_result(kdsm_unlock(locks[i]), 0, "and unlocking it");
 	}
 	meet();
-	for (unsigned int i = 0; i < LOCKS; i++)
+	for (unsigned int i = 0; i < LOCKS + READ_LOCKS; i++)
 		kdsm_lock_close(locks[i]);
 	kdsm_region_close(region);
 	kdsm_close(kdsm);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Locks through the module's calls and the lock words, from a program on every node at the
- * same time: exclusion, the cost of uncontended locks, errors, owners that die, waits that
- * end early, words that are overwritten. Needs two nodes.
+ * same time: exclusion, the cost of uncontended locks, errors, owners that die or run another
+ * program, waits that end early, the order of waiters, nodes that do not answer, words that are
+ * overwritten. Needs two nodes.
  *
  * usage: lock [-m] [PART-OF-A-TEST-NAME]
  *
@@ -13,13 +14,16 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <kdsm/lock.h>
+#include "clock.h"
 #include "guest.h"
 #include "mute.h"
 
 #define NAME "lock-test"
+#define NOBODY 65534
 #define THREADS 3
 #define FOREVER (~0ULL)
 
@@ -132,17 +136,6 @@ static struct kdsm_lock_info info_of(uint32_t number)
 	return info;
 }
 
-/*
- * Number of queues that node i is in. tests/cluster puts two machines into a chassis, and
- * two chassis into a rack.
- */
-static unsigned int queues_of(unsigned int i)
-{
-	if (kind == KDSM_LOCK_DMCS)
-		return 1;
-	return ((i ^ 1) < nodes) + ((i & ~3U) + 2 < nodes) + (nodes > 4);
-}
-
 /* ---- tests ---- */
 
 static void lock_alone(void)
@@ -157,8 +150,8 @@ static void lock_alone(void)
 		CHECK(!fast_take(number, me));
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
 		info = info_of(number);
-		/* One atomic for each queue, and no other operation */
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], queues_of(1));
+		/* One atomic */
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 1);
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_PUTS] + info.stats[KDSM_LOCK_STAT_GETS] +
 			 info.stats[KDSM_LOCK_STAT_MESSAGES], 0);
 		CHECK_IS(words[number].state, KDSM_LOCK_AT_NODE | me);
@@ -170,7 +163,7 @@ static void lock_alone(void)
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
 		CHECK_IS(give(file, number, me), 0);
 		info = info_of(number);
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], queues_of(1));
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 1);
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_FAST], 1000);
 		CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS], 2);
 		CHECK_IS(info.kind, kind);
@@ -187,6 +180,15 @@ static void lock_alone(void)
 	meet();
 	if (node == 1)
 		CHECK(!fast_take(number, me));
+}
+
+/* Wait until this node has given the lock back that many times, which it does after the unlock. */
+static void wait_freed(uint32_t number, uint64_t times)
+{
+	unsigned int i;
+
+	for (i = 0; i < 5000 && info_of(number).stats[KDSM_LOCK_STAT_FREED] < times; i++)
+		usleep(1000);
 }
 
 /* With keep 0, every unlock returns the lock to its home. */
@@ -208,12 +210,13 @@ static void lock_let_go(void)
 			CHECK_IS(take(file, args.number, me, 0, FOREVER), 0);
 			CHECK_IS(give(file, args.number, me), 0);
 			CHECK_IS(words[args.number].state, 0);
+			wait_freed(args.number, i + 1);
 		}
 		info = info_of(args.number);
-		/* For each queue, one atomic to lock and one to unlock */
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], 20 * queues_of(0));
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREE], 10 * queues_of(0));
-		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREED], 10 * queues_of(0));
+		/* One atomic to lock and one to unlock */
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_ATOMICS], info.home == node ? 0 : 20);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREE], 10);
+		CHECK_IS(info.stats[KDSM_LOCK_STAT_FREED], 10);
 	}
 	meet();
 	if (node == 1) {
@@ -303,8 +306,9 @@ static void lock_closed(void)
 		.argsz = sizeof(args), .flags = KDSM_REGION_CREATE, .name = "lock-closed",
 		.size = 4096 * nodes, .policy = KDSM_POLICY_PARTITIONED,
 	};
-	int on = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	int on = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC), ret = 0;
 	uint32_t number, me;
+	unsigned int i;
 
 	CHECK_IS(call(on, KDSM_IOC_REGION_OPEN, &args), 0);
 	CHECK_IS(open_lock(on, "it", KDSM_LOCK_CREATE, &number), 0);
@@ -340,7 +344,14 @@ static void lock_closed(void)
 	}
 	meet();
 	if (node == 0) {
-		CHECK_IS(take(on, number, me, KDSM_LOCK_TRY, 0), 0);
+		/* The home may set the word free a little later. */
+		for (i = 0; i < 5000; i++) {
+			ret = take(on, number, me, KDSM_LOCK_TRY, 0);
+			if (ret != -EBUSY)
+				break;
+			usleep(1000);
+		}
+		CHECK_IS(ret, 0);
 		CHECK_IS(give(on, number, me), 0);
 	}
 	if (node != 1)
@@ -521,6 +532,134 @@ static void lock_signal(void)
 	CHECK_IS(give(file, number, me), 0);
 }
 
+/* ---- the order of waiters ---- */
+
+#define PLACES 5	/* rounds, and the interval between signals, in ms, is prime to their times */
+#define SIGNALS 17
+
+/* Two waiters of a node; the first one is interrupted again and again. */
+static struct {
+	uint32_t number;
+	unsigned int order;	/* number of waiters that have had the lock */
+	unsigned int place[2];	/* of each waiter in that order, from 1 on */
+	unsigned int interrupts;
+	bool ended;
+} queue;
+
+static void *wait_in_line(void *arg)
+{
+	unsigned int i = (uintptr_t)arg;
+	uint32_t me = thread_of(file);
+	int ret;
+
+	for (;;) {
+		ret = take(file, queue.number, me, 0, FOREVER);
+		if (ret != -EINTR)
+			break;
+		queue.interrupts++;
+	}
+	CHECK_IS(ret, 0);
+	queue.place[i] = ++queue.order;
+	__atomic_store_n(&queue.ended, queue.ended || !i, __ATOMIC_RELEASE);
+	CHECK_IS(give(file, queue.number, me), 0);
+	return NULL;
+}
+
+/* A waiter that a signal interrupts keeps its place if it calls again. */
+static void lock_keeps_place(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	uint32_t number = make_lock("keeps-place"), me = thread_of(file);
+	unsigned int i, j, kept = 0;
+	pthread_t waiters[2];
+
+	sigaction(SIGUSR1, &action, NULL);
+	meet();
+	for (i = 0; i < PLACES && node == 0; i++) {
+		memset(&queue, 0, sizeof(queue));
+		queue.number = number;
+		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+		CHECK_IS(pthread_create(&waiters[0], NULL, wait_in_line, (void *)0), 0);
+		usleep(100000);
+		CHECK_IS(pthread_create(&waiters[1], NULL, wait_in_line, (void *)1), 0);
+		usleep(100000);
+		for (j = 0; j < 10; j++) {
+			pthread_kill(waiters[0], SIGUSR1);
+			usleep(SIGNALS * 1000);
+		}
+		CHECK_IS(give(file, number, me), 0);
+		while (!__atomic_load_n(&queue.ended, __ATOMIC_ACQUIRE))
+			usleep(1000);
+		for (j = 0; j < 2; j++)
+			pthread_join(waiters[j], NULL);
+		CHECK(queue.interrupts >= 5);
+		kept += queue.place[0] == 1;
+	}
+	if (node == 0)
+		CHECK_IS(kept, PLACES);
+	meet();
+}
+
+/* ---- the settings ---- */
+
+static int set_keep(int on, uint32_t number, uint64_t keep)
+{
+	struct kdsm_lock_set set = {
+		.argsz = sizeof(set), .number = number,
+		.settings = { .mask = KDSM_LOCK_SET_KEEP, .keep = keep },
+	};
+
+	return call(on, KDSM_IOC_LOCK_SET, &set);
+}
+
+/* As nobody: the lock in root's region by root's file, and a lock in a region of its own */
+static int set_as_nobody(uint32_t number)
+{
+	struct kdsm_region_open args = {
+		.argsz = sizeof(args), .flags = KDSM_REGION_CREATE, .name = "lock-set-own",
+		.size = 4096 * nodes, .policy = KDSM_POLICY_PARTITIONED,
+	};
+	int on, ret;
+
+	if (setgid(NOBODY) || setuid(NOBODY))
+		return 1;
+	if (set_keep(file, number, 5) != -EPERM)
+		return 2;
+	/* Everything else is still possible by the file, as for reads and writes. */
+	if (take(file, number, thread_of(file), 0, 10 * SECOND) ||
+	    give(file, number, thread_of(file)))
+		return 3;
+	on = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+	if (on < 0 || call(on, KDSM_IOC_REGION_OPEN, &args) ||
+	    open_lock(on, "own", KDSM_LOCK_CREATE, &number))
+		return 4;
+	ret = set_keep(on, number, 5);
+	return ret ? 5 : 0;
+}
+
+/* Only the owner of the region and administrators change settings. */
+static void lock_set(void)
+{
+	uint32_t number = make_lock("set");
+	int status;
+	pid_t pid;
+
+	meet();
+	if (node == 0) {
+		CHECK_IS(set_keep(file, number, 7), 0);
+		CHECK_IS(chmod(KDSM_DEVICE, 0666), 0);
+		fflush(stdout);
+		pid = fork();
+		if (!pid)
+			_exit(set_as_nobody(number));
+		CHECK_IS(waitpid(pid, &status, 0), pid);
+		CHECK_IS(status, 0);
+		CHECK_IS(chmod(KDSM_DEVICE, 0660), 0);
+	}
+	meet();
+	CHECK_IS(info_of(number).settings.keep, 7);
+}
+
 /* ---- owners that die ---- */
 
 static void *die_with_it(void *arg)
@@ -619,7 +758,126 @@ static void lock_dies_unseen(void)
 	CHECK_IS(take(file, number, me, 0, 10 * SECOND), -ENOTRECOVERABLE);
 }
 
+/*
+ * A child takes the lock by the file that its parent has open, too, and then runs another program.
+ * Returns the child, which lives on.
+ */
+static pid_t exec_with_lock(uint32_t number)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	CHECK_IS(pipe2(ready, O_CLOEXEC), 0);
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		if (take(file, number, thread_of(file), 0, FOREVER) ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		usleep(1000000);	/* time for the other node to wait */
+		execl("/proc/self/exe", "lock", "sleep", NULL);
+		_exit(1);
+	}
+	close(ready[1]);
+	CHECK_IS(read(ready[0], &byte, 1), 1);
+	meet();
+	/* The end of the pipe: the child runs the other program. */
+	CHECK_IS(read(ready[0], &byte, 1), 0);
+	close(ready[0]);
+	return pid;
+}
+
+/* A thread that runs another program can unlock no more, so it counts as dead at once. */
+static void lock_exec(void)
+{
+	uint32_t number = make_lock("exec"), me = thread_of(file);
+	pid_t pid = 0;
+	double begin;
+
+	if (node == 0)
+		pid = exec_with_lock(number);
+	else
+		meet();
+	if (node == 1) {
+		begin = now();
+		CHECK_IS(take(file, number, me, 0, 20 * SECOND), -EOWNERDEAD);
+		CHECK(now() - begin < 5 * slowness());
+		CHECK_IS(consistent(file, number, me), 0);
+		CHECK_IS(give(file, number, me), 0);
+	}
+	meet();
+	if (node == 0) {
+		CHECK_IS(waitpid(pid, NULL, WNOHANG), 0);
+		CHECK_IS(info_of(number).stats[KDSM_LOCK_STAT_DEAD], 1);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	meet();
+	CHECK_IS(take(file, number, me, 0, 10 * SECOND), 0);
+	CHECK_IS(give(file, number, me), 0);
+}
+
 /* ---- a node that does not answer ---- */
+
+#define MUTE_LOCKS 3	/* with different homes */
+
+static void *wait_mute(void *arg)
+{
+	uint32_t number = *(uint32_t *)arg, me = thread_of(file);
+	int ret = take(file, number, me, 0, 60 * SECOND);
+
+	CHECK(ret == 0 || ret == -EOWNERDEAD);
+	if (ret == -EOWNERDEAD)
+		CHECK_IS(consistent(file, number, me), 0);
+	CHECK_IS(give(file, number, me), 0);
+	return NULL;
+}
+
+/* Node 0 unlocks while the node that is next does not answer. */
+static void lock_unlock_is_local(void)
+{
+	uint32_t numbers[MUTE_LOCKS], me = thread_of(file);
+	pthread_t threads[MUTE_LOCKS];
+	char name[32];
+	unsigned int i;
+	double begin;
+
+	for (i = 0; i < MUTE_LOCKS; i++) {
+		snprintf(name, sizeof(name), "local-%u", i);
+		numbers[i] = make_lock(name);
+		if (node == 0)
+			CHECK_IS(take(file, numbers[i], me, 0, FOREVER), 0);
+	}
+	meet();
+	for (i = 0; i < MUTE_LOCKS && node == 1; i++)
+		CHECK_IS(pthread_create(&threads[i], NULL, wait_mute, &numbers[i]), 0);
+	usleep(300000);
+	meet();
+	if (node == 1)
+		mute(true);
+	meet_at_host();
+	for (i = 0; i < MUTE_LOCKS && node == 0; i++) {
+		begin = now();
+		CHECK_IS(give(file, numbers[i], me), 0);
+		begin = now() - begin;
+		printf("# unlocked lock with home %u in %.0f us\n", info_of(numbers[i]).home,
+		       begin * 1e6);
+		CHECK(begin < 0.1 * slowness());
+	}
+	meet_at_host();
+	if (node == 1) {
+		usleep(1500000);
+		mute(false);
+		for (i = 0; i < MUTE_LOCKS; i++)
+			pthread_join(threads[i], NULL);
+	}
+	meet();
+	for (i = 0; i < MUTE_LOCKS; i++) {
+		CHECK_IS(take(file, numbers[i], me, 0, 30 * SECOND), 0);
+		CHECK_IS(give(file, numbers[i], me), 0);
+	}
+}
 
 /*
  * Wait until this node reaches all others: after a silence it learns only by trying which
@@ -642,13 +900,36 @@ static void reach_all(void)
 	}
 }
 
+/* The waiter that waits before the node is silent */
+static void *wait_silent(void *arg)
+{
+	uint32_t number = *(uint32_t *)arg, me = thread_of(file);
+	double begin = now();
+	int ret = take(file, number, me, 0, 90 * SECOND);
+
+	/* As in lock_silent() */
+	CHECK(ret == -EOWNERDEAD || ret == -EHOSTDOWN);
+	printf("# the thread that waited before was told after %.1f s: %d, home %u\n",
+	       now() - begin, ret, info_of(number).home);
+	CHECK(now() - begin < 41);
+	if (ret == -EOWNERDEAD)
+		CHECK_IS(consistent(file, number, me), 0);
+	if (!ret || ret == -EOWNERDEAD)
+		CHECK_IS(give(file, number, me), 0);
+	return NULL;
+}
+
 /*
- * The last node has the lock, and no network for a while. A waiter gets an error in time,
- * and the lock works again when the node is back.
+ * The last node has the locks, and no network for a while. A waiter gets an error in time, whether
+ * or not it waited before, and the locks work again when the node is back.
  */
 static void lock_silent(void)
 {
 	uint32_t number = make_lock("silent"), me = thread_of(file);
+	uint32_t before[2] = { make_lock("silent-1"), make_lock("silent-2") };
+	/* Otherwise no thread asks for a lock until the silence has been found. */
+	bool late_too = kind == KDSM_LOCK_DMCS;
+	pthread_t early[2];
 	struct kdsm_lock_give args = {
 		.argsz = sizeof(args), .number = number, .thread = me,
 	};
@@ -656,8 +937,14 @@ static void lock_silent(void)
 	struct timespec begin, end;
 	int ret;
 
+	for (i = 0; i < 2 && node == away; i++)
+		CHECK_IS(take(file, before[i], me, 0, FOREVER), 0);
 	if (node == away)
 		CHECK_IS(take(file, number, me, 0, FOREVER), 0);
+	meet();
+	for (i = 0; i < 2 && node == 0; i++)
+		CHECK_IS(pthread_create(&early[i], NULL, wait_silent, &before[i]), 0);
+	usleep(500000);
 	meet();
 	if (node == away) {
 		mute(true);
@@ -667,7 +954,13 @@ static void lock_silent(void)
 		sleep(15);
 		ret = give(file, number, me);
 		CHECK(ret == -EHOSTDOWN || ret == 0);
+		for (i = 0; i < 2; i++) {
+			ret = give(file, before[i], me);
+			CHECK(ret == -EHOSTDOWN || ret == 0);
+		}
 	} else if (node == 0) {
+		for (i = 0; i < 2 && !late_too; i++)
+			pthread_join(early[i], NULL);
 		sleep(1);
 		clock_gettime(CLOCK_MONOTONIC, &begin);
 		ret = take(file, number, me, 0, FOREVER);
@@ -681,6 +974,8 @@ static void lock_silent(void)
 			CHECK_IS(call(file, KDSM_IOC_LOCK_CONSISTENT, &args), 0);
 			CHECK_IS(give(file, number, me), 0);
 		}
+		for (i = 0; i < 2 && late_too; i++)
+			pthread_join(early[i], NULL);
 	}
 	/* A barrier fails if a node is down. */
 	reach_all();
@@ -738,10 +1033,14 @@ static const struct guest_test tests[] = {
 	{ "lock_counter", lock_counter },
 	{ "lock_errors", lock_errors },
 	{ "lock_signal", lock_signal },
+	{ "lock_keeps_place", lock_keeps_place },
+	{ "lock_set", lock_set },
 	{ "lock_thread_dies", lock_thread_dies },
 	{ "lock_process_dies", lock_process_dies },
 	{ "lock_dies_unseen", lock_dies_unseen },
+	{ "lock_exec", lock_exec },
 	{ "lock_hostile_words", lock_hostile_words },
+	{ "lock_unlock_is_local", lock_unlock_is_local },
 	{ "lock_silent", lock_silent },
 	{}
 };
@@ -751,6 +1050,9 @@ int main(int argc, char **argv)
 	struct kdsm_region_attr attr = { .size = 4096 };
 	int ret, status;
 
+	/* The other program of lock_exec() */
+	if (argc > 1 && !strcmp(argv[1], "sleep"))
+		return pause();
 	if (argc > 1 && !strcmp(argv[1], "-m")) {
 		kind = KDSM_LOCK_RMA_MCS;
 		argc--;

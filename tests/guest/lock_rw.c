@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Locks of kind rma-rw, from a program on every node at the same time: readers share,
- * writers exclude; costs; errors, waits that end early, threads that die; and T_DC changed
- * while the lock is in use. Needs two nodes.
+ * writers exclude; costs; errors, waits that end early, threads that die, numbers of threads that
+ * are used again; and T_DC changed while the lock is in use. Needs two nodes.
  *
  * usage: lock_rw [PART-OF-A-TEST-NAME]
+ *
+ * rw_numbers takes half a minute, so it runs only if the argument is "numbers".
  */
+#include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
 #include <kdsm/lock.h>
+#include "clock.h"
 #include "guest.h"
 
 #define NAME "lock-rw-test"
@@ -56,62 +62,65 @@ static struct kdsm_lock_info info_of(struct kdsm_lock *lock)
 
 /* ---- cost ---- */
 
+static uint64_t remote_of(struct kdsm_lock *lock)
+{
+	struct kdsm_lock_info info = info_of(lock);
+
+	return info.stats[KDSM_LOCK_STAT_ATOMICS] + info.stats[KDSM_LOCK_STAT_PUTS] +
+	       info.stats[KDSM_LOCK_STAT_GETS] + info.stats[KDSM_LOCK_STAT_MESSAGES];
+}
+
+/*
+ * A node that is not to keep the right to read asks the home for each read, and leaves. The only
+ * reader home is node 0; a node in a new life asks the home itself, too.
+ */
 static void rw_alone(void)
 {
 	struct kdsm_lock *lock = make("alone", nodes, 1, 1);
 	struct kdsm_lock_settings not_kept = { .mask = KDSM_LOCK_SET_KEEP };
-	struct kdsm_lock_info before, locked, after;
+	struct kdsm_lock_info after;
+	uint64_t before;
 
 	meet();
-	/* The only counter is at node 0. */
 	if (node == 1) {
 		CHECK_IS(kdsm_lock_set(lock, &not_kept), 0);
-		before = info_of(lock);
+		before = remote_of(lock);
 		CHECK_IS(kdsm_read_lock(lock), 0);
 		CHECK_IS(kdsm_lock_consistent(lock), -EPERM);
-		locked = info_of(lock);
 		CHECK_IS(kdsm_read_unlock(lock), 0);
 		after = info_of(lock);
-		CHECK_IS(locked.stats[KDSM_LOCK_STAT_ATOMICS] -
-			 before.stats[KDSM_LOCK_STAT_ATOMICS], 1);
-		CHECK_IS(after.stats[KDSM_LOCK_STAT_ATOMICS] -
-			 locked.stats[KDSM_LOCK_STAT_ATOMICS], 1);
-		CHECK_IS(after.stats[KDSM_LOCK_STAT_MESSAGES],
-			 before.stats[KDSM_LOCK_STAT_MESSAGES]);
+		CHECK(after.home == node || remote_of(lock) - before >= 1);
+		CHECK(remote_of(lock) - before <= 4);
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_GETS] + after.stats[KDSM_LOCK_STAT_PUTS], 0);
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_READS], 1);
 		CHECK_IS(after.stats[KDSM_LOCK_STAT_LOCKS], 0);
-		CHECK_IS(after.stats[KDSM_LOCK_STAT_SWITCHES], 0);
 	}
 	meet();
 	kdsm_lock_close(lock);
 }
 
-/*
- * A node that reads repeatedly does not count itself each time, and a writer still gets the
- * lock.
- */
+/* A node that may read reads without the network, and without the module, until a node writes. */
 static void rw_lingers(void)
 {
 	struct kdsm_lock *lock = make("lingers", nodes, 1, 1);
-	struct kdsm_lock_info before, after;
+	uint64_t before, reads;
 	unsigned int i;
 
 	meet();
 	if (node == 1) {
-		before = info_of(lock);
-		for (i = 0; i < 64; i++) {
+		CHECK_IS(kdsm_read_lock(lock), 0);
+		CHECK_IS(kdsm_read_unlock(lock), 0);
+		before = remote_of(lock);
+		reads = info_of(lock).stats[KDSM_LOCK_STAT_READS];
+		for (i = 0; i < 1000; i++) {
 			CHECK_IS(kdsm_read_lock(lock), 0);
+			CHECK_IS(kdsm_read_lock(lock), -EDEADLK);
+			CHECK_IS(kdsm_lock_try(lock), -EDEADLK);
 			CHECK_IS(kdsm_read_unlock(lock), 0);
+			CHECK_IS(kdsm_read_unlock(lock), -EPERM);
 		}
-		after = info_of(lock);
-		CHECK_IS(after.stats[KDSM_LOCK_STAT_READS] -
-			 before.stats[KDSM_LOCK_STAT_READS], 64);
-		/* T_L is 16, so at least every 17th read is counted, by two atomics. */
-		CHECK(after.stats[KDSM_LOCK_STAT_ATOMICS] -
-		      before.stats[KDSM_LOCK_STAT_ATOMICS] >= 2 * 64 / 17);
-		CHECK(after.stats[KDSM_LOCK_STAT_ATOMICS] -
-		      before.stats[KDSM_LOCK_STAT_ATOMICS] <= 64);
+		CHECK_IS(remote_of(lock), before);
+		CHECK_IS(info_of(lock).stats[KDSM_LOCK_STAT_READS], reads);
 	}
 	meet();
 	CHECK_IS(kdsm_lock_timed(lock, 10 * SECOND), 0);
@@ -223,6 +232,12 @@ static void *interrupt(void *arg)
 	return NULL;
 }
 
+static void *interrupt_later(void *arg)
+{
+	usleep(200000);
+	return interrupt(arg);
+}
+
 /* Wait in all the ways that end early; none gets the lock. */
 static void fail_all(struct kdsm_lock *lock, bool for_reading)
 {
@@ -275,6 +290,106 @@ static void rw_early(void)
 	meet();
 	CHECK_IS(kdsm_lock_timed(lock, 30 * SECOND), 0);
 	CHECK_IS(kdsm_unlock(lock), 0);
+	meet();
+	kdsm_lock_close(lock);
+}
+
+static int write_timed(struct kdsm_lock *lock)
+{
+	return kdsm_lock_timed(lock, 300 * MS);
+}
+
+static int write_interruptible(struct kdsm_lock *lock)
+{
+	return kdsm_lock_interruptible(lock, 20 * SECOND);
+}
+
+/* In a child: the lock, by a file that the parent does not have */
+static struct kdsm_lock *open_again(const char *name)
+{
+	struct kdsm_lock *lock;
+
+	kdsm_region_close(region);
+	if (kdsm_region_open(kdsm, NAME, NULL, &region) ||
+	    kdsm_lock_open(region, name, 0, &lock))
+		_exit(1);
+	return lock;
+}
+
+/* A child that waits to write; by its own handle of the region, or by that of its parent */
+static pid_t fork_writer(struct kdsm_lock *lock, const char *name, bool own)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid)
+		return pid;
+	if (own)
+		lock = open_again(name);
+	kdsm_lock(lock);
+	_exit(2);
+}
+
+/* The writer waits for at least 200 ms, and then waits no more. */
+static void give_up_writing(struct kdsm_lock *lock, unsigned int how)
+{
+	pthread_t self = pthread_self(), other;
+	int status;
+	pid_t pid;
+
+	switch (how) {
+	case 0:
+		CHECK_IS(write_timed(lock), -ETIMEDOUT);
+		break;
+	case 1:
+		CHECK_IS(pthread_create(&other, NULL, interrupt_later, &self), 0);
+		CHECK_IS(write_interruptible(lock), -EINTR);
+		pthread_join(other, NULL);
+		break;
+	default:
+		pid = fork_writer(lock, "writer-gone", how == 3);
+		usleep(300000);
+		CHECK_IS(kill(pid, SIGKILL), 0);
+		CHECK_IS(waitpid(pid, &status, 0), pid);
+		CHECK(WIFSIGNALED(status));
+	}
+}
+
+/*
+ * A writer waits for a reader of another node, and keeps new readers out, until it gives up because
+ * of its timeout, a signal, or its death. T_R and T_DC let no reader in meanwhile.
+ */
+static void rw_writer_gone(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct kdsm_lock *lock = make("writer-gone", nodes, 1, 1);
+	unsigned int how;
+
+	sigaction(SIGUSR1, &action, NULL);
+	for (how = 0; how < 4; how++) {
+		if (node == 0)
+			CHECK_IS(kdsm_read_lock_timed(lock, 20 * SECOND), 0);
+		meet();
+		if (node == 1)
+			give_up_writing(lock, how);
+		if (node == nodes - 1 && node != 1) {
+			usleep(100000);
+			/* Between the writer's call and its end, or after that */
+			CHECK_IS(kdsm_read_lock_timed(lock, 20 * SECOND), 0);
+			CHECK_IS(kdsm_read_unlock(lock), 0);
+		}
+		meet();
+		CHECK_IS(node ? kdsm_read_lock_timed(lock, 10 * SECOND) ?: kdsm_read_unlock(lock) :
+				0, 0);
+		meet();
+		if (node == 0)
+			CHECK_IS(kdsm_read_unlock(lock), 0);
+		meet();
+	}
+	CHECK_IS(kdsm_lock_timed(lock, 30 * SECOND), 0);
+	CHECK_IS(kdsm_unlock(lock), 0);
+	CHECK_IS(info_of(lock).stats[KDSM_LOCK_STAT_DEAD], 0);
 	meet();
 	kdsm_lock_close(lock);
 }
@@ -372,8 +487,10 @@ static void crowd(struct kdsm_lock *lock, unsigned int every, bool tune)
 	       info.stats[KDSM_LOCK_STAT_SWITCHES], info.stats[KDSM_LOCK_STAT_READERS_IN_ROW],
 	       info.stats[KDSM_LOCK_STAT_ATOMICS], info.stats[KDSM_LOCK_STAT_MESSAGES],
 	       info.stats[KDSM_LOCK_STAT_LONGEST] / 1000);
-	CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS], crew.writes + !node);
-	CHECK_IS(info.stats[KDSM_LOCK_STAT_READS], ROUNDS * THREADS - crew.writes + 1);
+	CHECK_IS(info.stats[KDSM_LOCK_STAT_LOCKS] + info.stats[KDSM_LOCK_STAT_FAST],
+		 crew.writes + !node);
+	/* Reads by slots are not counted. */
+	CHECK(info.stats[KDSM_LOCK_STAT_READS] <= ROUNDS * THREADS - crew.writes + 1);
 	CHECK(info.stats[KDSM_LOCK_STAT_READERS_IN_ROW] <= info.settings.t_r);
 	CHECK_IS(info.stats[KDSM_LOCK_STAT_DEAD], 0);
 	/* No thread has the lock any more, so a writer gets it. */
@@ -452,6 +569,184 @@ static void rw_reader_dies(void)
 	kdsm_lock_close(lock);
 }
 
+/*
+ * A child that reads by its slot until it is killed; by its own file, which is closed then, or by
+ * its parent's, which stays open.
+ */
+static pid_t fork_reader(struct kdsm_lock *lock, bool own)
+{
+	uint64_t reads, more;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	CHECK_IS(pipe(ready), 0);
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		if (own)
+			lock = open_again("reader-killed");
+		/* The first call admits the node; the second one uses the slot, uncounted. */
+		if (kdsm_read_lock(lock) || kdsm_read_unlock(lock))
+			_exit(2);
+		reads = info_of(lock).stats[KDSM_LOCK_STAT_READS];
+		if (kdsm_read_lock(lock))
+			_exit(3);
+		more = info_of(lock).stats[KDSM_LOCK_STAT_READS] - reads;
+		if (write(ready[1], more ? "m" : "s", 1) != 1)
+			_exit(4);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	CHECK_IS(read(ready[0], &byte, 1), 1);
+	CHECK_IS(byte, 's');
+	close(ready[0]);
+	return pid;
+}
+
+static void rw_reader_killed(void)
+{
+	struct kdsm_lock *lock = make("reader-killed", nodes, 1, 1);
+	pid_t pid = 0;
+	int own;
+
+	meet();
+	for (own = 0; own < 2; own++) {
+		if (node == 0)
+			pid = fork_reader(lock, own);
+		meet();
+		/* It keeps writers out as long as it lives. */
+		if (node == 1)
+			CHECK_IS(kdsm_lock_timed(lock, 500 * MS), -ETIMEDOUT);
+		meet();
+		if (node == 0) {
+			CHECK_IS(kill(pid, SIGKILL), 0);
+			CHECK_IS(waitpid(pid, NULL, 0), pid);
+		}
+		if (node == 1) {
+			CHECK_IS(kdsm_lock_timed(lock, 10 * SECOND), 0);
+			CHECK_IS(kdsm_unlock(lock), 0);
+		}
+		meet();
+		CHECK_IS(info_of(lock).stats[KDSM_LOCK_STAT_DEAD], node == 0 ? own + 1 : 0);
+		meet();
+	}
+	kdsm_lock_close(lock);
+}
+
+/* ---- numbers of threads ---- */
+
+static int numbering;		/* a file by which threads get numbers */
+
+static int bind_file(int on)
+{
+	struct kdsm_region_open args = { .argsz = sizeof(args), .name = NAME };
+
+	return ioctl(on, KDSM_IOC_REGION_OPEN, &args) < 0 ? -errno : 0;
+}
+
+static void *get_number(void *arg)
+{
+	struct kdsm_lock_thread args = { .argsz = sizeof(args) };
+
+	CHECK_IS(ioctl(numbering, KDSM_IOC_LOCK_THREAD, &args), 0);
+	*(uint32_t *)arg = args.thread;
+	return NULL;
+}
+
+/* Threads come and go until one has a number of at least, or at most, this. */
+static unsigned int use_up(uint32_t bound, bool most)
+{
+	unsigned int count = 0;
+	uint32_t number = 0;
+	pthread_t thread;
+
+	do {
+		CHECK_IS(pthread_create(&thread, NULL, get_number, &number), 0);
+		pthread_join(thread, NULL);
+	} while (++count < 2 * KDSM_MAX_LOCK_THREADS &&
+		 (most ? number > bound : number < bound));
+	return count;
+}
+
+static struct {
+	struct kdsm_lock *lock;
+	pthread_mutex_t end;
+	sem_t inside;
+} long_reader = { .end = PTHREAD_MUTEX_INITIALIZER };
+
+static void *read_long(void *arg)
+{
+	(void)arg;
+	CHECK_IS(kdsm_read_lock(long_reader.lock), 0);
+	CHECK_IS(kdsm_read_unlock(long_reader.lock), 0);
+	CHECK_IS(kdsm_read_lock(long_reader.lock), 0);
+	sem_post(&long_reader.inside);
+	pthread_mutex_lock(&long_reader.end);
+	CHECK_IS(kdsm_read_unlock(long_reader.lock), 0);
+	pthread_mutex_unlock(&long_reader.end);
+	return NULL;
+}
+
+/*
+ * The numbers of threads go round. A thread with a high number, which reads, keeps writers out also
+ * when low numbers are given out again. No new thread owns what a dead one with its number did.
+ */
+static void rw_numbers(void)
+{
+	struct kdsm_lock *lock = make("numbers", nodes, 1, 1), *plain;
+	struct kdsm_lock *read_lock = make("numbers-dead", nodes, 1, 1);
+	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	unsigned int used;
+	pthread_t reader;
+
+	/* A kernel that looks for bugs takes minutes, and finds no more of them. */
+	if (slowness() > 1)
+		return;
+	CHECK_IS(kdsm_lock_create(region, "numbers-plain", 0, &attr, &plain), 0);
+	meet();
+	if (node == 0) {
+		numbering = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
+		CHECK_IS(bind_file(numbering), 0);
+		die(plain, die_writing);
+		die(read_lock, die_reading);
+		use_up(200, false);
+		long_reader.lock = lock;
+		sem_init(&long_reader.inside, 0, 0);
+		pthread_mutex_lock(&long_reader.end);
+		CHECK_IS(pthread_create(&reader, NULL, read_long, NULL), 0);
+		sem_wait(&long_reader.inside);
+		used = use_up(100, true);
+		printf("# %u threads used up the numbers\n", used);
+		CHECK(used > KDSM_MAX_LOCK_THREADS - 300);
+	}
+	meet();
+	if (node == 1) {
+		CHECK_IS(kdsm_lock_timed(lock, 500 * MS), -ETIMEDOUT);
+		CHECK_IS(kdsm_lock_timed(read_lock, 10 * SECOND), 0);
+		CHECK_IS(kdsm_unlock(read_lock), 0);
+		CHECK_IS(kdsm_lock_timed(plain, 10 * SECOND), -EOWNERDEAD);
+		CHECK_IS(kdsm_lock_consistent(plain), 0);
+		CHECK_IS(kdsm_unlock(plain), 0);
+	}
+	meet();
+	if (node == 0) {
+		pthread_mutex_unlock(&long_reader.end);
+		pthread_join(reader, NULL);
+		CHECK_IS(info_of(plain).stats[KDSM_LOCK_STAT_DEAD], 1);
+		CHECK_IS(info_of(read_lock).stats[KDSM_LOCK_STAT_DEAD], 1);
+		CHECK_IS(info_of(lock).stats[KDSM_LOCK_STAT_DEAD], 0);
+		close(numbering);
+	}
+	CHECK_IS(kdsm_lock_timed(lock, 10 * SECOND), 0);
+	CHECK_IS(kdsm_unlock(lock), 0);
+	meet();
+	kdsm_lock_close(plain);
+	kdsm_lock_close(read_lock);
+	kdsm_lock_close(lock);
+}
+
 static void rw_writer_dies(void)
 {
 	struct kdsm_lock *lock = make("writer-dies", nodes, 1, 1);
@@ -523,19 +818,27 @@ static const struct guest_test tests[] = {
 	{ "rw_shared", rw_shared },
 	{ "rw_settings", rw_settings },
 	{ "rw_early", rw_early },
+	{ "rw_writer_gone", rw_writer_gone },
 	{ "rw_crowd", rw_crowd },
 	{ "rw_crowd_central", rw_crowd_central },
 	{ "rw_crowd_writers", rw_crowd_writers },
 	{ "rw_crowd_tuned", rw_crowd_tuned },
 	{ "rw_crowd_coherent", rw_crowd_coherent },
 	{ "rw_reader_dies", rw_reader_dies },
+	{ "rw_reader_killed", rw_reader_killed },
 	{ "rw_writer_dies", rw_writer_dies },
 	{ "rw_writer_dies_later", rw_writer_dies_later },
 	{}
 };
 
+static const struct guest_test numbers_tests[] = {
+	{ "rw_numbers", rw_numbers },
+	{}
+};
+
 int main(int argc, char **argv)
 {
+	bool numbers = argc > 1 && !strcmp(argv[1], "numbers");
 	struct kdsm_region_attr attr = { .size = 4096 }, coherent_attr = {
 		.size = 2 * 4096, .block_size = 4096, .policy = KDSM_POLICY_RELEASE,
 	};
@@ -552,7 +855,7 @@ int main(int argc, char **argv)
 		guest_die("coherent region", ret);
 	guarded[0] = kdsm_region_address(coherent);
 	guarded[1] = guarded[0] + 4096 / sizeof(*guarded[1]);
-	status = guest_run(tests, argc > 1 ? argv[1] : NULL);
+	status = guest_run(numbers ? numbers_tests : tests, argc > 1 ? argv[1] : NULL);
 	kdsm_region_close(coherent);
 	kdsm_region_close(unused);
 	kdsm_region_close(region);

@@ -2,7 +2,7 @@
 /*
  * A lock whose home has the queue, when messages are lost or late and nodes die: kmod/lock/turn.c,
  * network.c, home.c, errand.c, survey.c, without readers. 3 nodes, of which node 0 is the home.
- * Documentation/design/locks-next.md explains words, states and messages. Names of functions
+ * Documentation/design/locks.md explains words, states and messages. Names of functions
  * say which code an inline models.
  *
  * One thread a node locks, and unlocks with or without the wish to keep the lock. The order of

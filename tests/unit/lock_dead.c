@@ -224,6 +224,55 @@ static void readers_die(void **state)
 	kdsm_lock_close(lock);
 }
 
+/* Read by the slot: the second reader of an unused lock makes no call. */
+static int read_by_slot(struct kdsm_lock *lock)
+{
+	return kdsm_read_lock(lock) ?: kdsm_read_unlock(lock) ?: kdsm_read_lock(lock);
+}
+
+static uint64_t dead_of(struct kdsm_lock *lock)
+{
+	struct kdsm_lock_info info;
+
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	return info.stats[KDSM_LOCK_STAT_DEAD];
+}
+
+/* A reader by its slot is killed before a writer waits, and while it waits. */
+static void slots_die(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	struct kdsm_lock *other = make_lock(state, KDSM_LOCK_RMA_RW);
+	uint64_t *words = unit_words(state);
+	struct call wait = { lock_and_unlock, lock, 0 };
+	pthread_t writer;
+	pid_t pid;
+
+	kill_child(fork_holder(lock, &words[0], read_by_slot));
+	assert_int_equal(lock_and_unlock(lock), 0);
+	assert_int_equal(dead_of(lock), 1);
+
+	pid = fork_holder(lock, &words[0], read_by_slot);
+	assert_int_equal(kdsm_lock_try(lock), -EBUSY);
+	writer = start(call_it, &wait);
+	assert_true(so_many_wait(lock, 1));
+	kill_child(pid);
+	join(writer);
+	assert_int_equal(wait.ret, 0);
+	assert_int_equal(dead_of(lock), 2);
+
+	/* The slot of a thread that was killed is of no other lock, and keeps no thread from it. */
+	kill_child(fork_holder(other, &words[0], read_by_slot));
+	assert_int_equal(read_by_slot(lock), 0);
+	assert_int_equal(kdsm_read_unlock(lock), 0);
+	check_usable(lock);
+	assert_int_equal(dead_of(lock), 2);
+	check_usable(other);
+	assert_int_equal(dead_of(other), 1);
+	kdsm_lock_close(other);
+	kdsm_lock_close(lock);
+}
+
 /* ---- killed anywhere ---- */
 
 #define VICTIMS 4
@@ -231,17 +280,19 @@ static void readers_die(void **state)
 
 struct accounts {
 	uint64_t a, b;		/* equal, except while the lock's owner changes them */
-	uint64_t turns, mended, wrong;
+	uint64_t turns, mended, wrong, reads;
 };
 
-static void victim(struct kdsm_lock *lock, bool readers, struct accounts *accounts, int seed)
+/* writes: 1 of this many accesses is one, on average */
+static void victim(struct kdsm_lock *lock, unsigned int writes, struct accounts *accounts,
+		   int seed)
 {
 	unsigned int random = seed, i;
 	bool for_reading;
 	int ret;
 
 	for (i = 0;; i++) {
-		for_reading = readers && rand_r(&random) % 2;
+		for_reading = rand_r(&random) % writes;
 		ret = for_reading ? kdsm_read_lock(lock) :
 		      i % 3 ? kdsm_lock(lock) : kdsm_lock_timed(lock, 3 * MS);
 		if (ret == -ETIMEDOUT)
@@ -260,15 +311,17 @@ static void victim(struct kdsm_lock *lock, bool readers, struct accounts *accoun
 			store(&accounts->b, load(&accounts->b) + 1);
 		}
 		__atomic_add_fetch(&accounts->turns, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&accounts->reads, for_reading, __ATOMIC_RELAXED);
 		if (ret || (for_reading ? kdsm_read_unlock(lock) : kdsm_unlock(lock)))
 			__atomic_add_fetch(&accounts->wrong, 1, __ATOMIC_RELAXED);
 	}
 }
 
-static void kill_many(void **state, enum kdsm_lock_kind kind)
+static void kill_many(void **state, enum kdsm_lock_kind kind, unsigned int writes)
 {
 	struct accounts *accounts = (struct accounts *)unit_words(state);
 	struct kdsm_lock *lock = make_lock(state, kind);
+	struct kdsm_lock_info info;
 	unsigned int i, random = 1;
 	pid_t pids[VICTIMS] = { 0 };
 	uint64_t turns;
@@ -280,7 +333,7 @@ static void kill_many(void **state, enum kdsm_lock_kind kind)
 		pids[i % VICTIMS] = i < KILLS ? fork() : 0;
 		assert_true(pids[i % VICTIMS] >= 0);
 		if (i < KILLS && !pids[i % VICTIMS])
-			victim(lock, kind == KDSM_LOCK_RMA_RW, accounts, i);
+			victim(lock, writes, accounts, i);
 		usleep(rand_r(&random) % 3000);
 		if (i % 10 || i >= KILLS - VICTIMS)
 			continue;
@@ -296,20 +349,31 @@ static void kill_many(void **state, enum kdsm_lock_kind kind)
 	else
 		assert_int_equal(accounts->a, accounts->b);
 	assert_int_equal(kdsm_unlock(lock), 0);
-	print_message("# %llu turns, %llu mended\n", (unsigned long long)accounts->turns,
-		      (unsigned long long)accounts->mended);
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	print_message("# %llu turns, %llu mended, %llu reads, %llu by calls\n",
+		      (unsigned long long)accounts->turns, (unsigned long long)accounts->mended,
+		      (unsigned long long)accounts->reads,
+		      (unsigned long long)info.stats[KDSM_LOCK_STAT_READS]);
+	if (writes > 2)
+		assert_true(info.stats[KDSM_LOCK_STAT_READS] < accounts->reads);
 	check_usable(lock);
 	kdsm_lock_close(lock);
 }
 
 static void killed_anywhere(void **state)
 {
-	kill_many(state, KDSM_LOCK_RMA_MCS);
+	kill_many(state, KDSM_LOCK_RMA_MCS, 1);
 }
 
 static void killed_anywhere_with_readers(void **state)
 {
-	kill_many(state, KDSM_LOCK_RMA_RW);
+	kill_many(state, KDSM_LOCK_RMA_RW, 2);
+}
+
+/* Readers use their slots, which writers then bar. */
+static void killed_anywhere_with_slots(void **state)
+{
+	kill_many(state, KDSM_LOCK_RMA_RW, 16);
 }
 
 int main(void)
@@ -322,8 +386,10 @@ int main(void)
 		unit_case(found_by_waiters),
 		unit_case(waiter_killed),
 		unit_case(readers_die),
+		unit_case(slots_die),
 		unit_case(killed_anywhere),
 		unit_case(killed_anywhere_with_readers),
+		unit_case(killed_anywhere_with_slots),
 	};
 
 	return UNIT_RUN(tests);

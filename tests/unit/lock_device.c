@@ -5,6 +5,7 @@
  * other node: which of their operations are remote.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -42,6 +43,8 @@ static struct {
 	struct kdsm_lock_set set;
 	unsigned long request;		/* last request about locks */
 	struct kdsm_lock_word *words;
+	uint64_t slot;			/* of the first thread, during the last call about locks */
+	void (*fault)(void);		/* what the module does at the next access to the slots */
 	unsigned int unmapped;
 	unsigned int remote;		/* operations on node 1 */
 	uint64_t *posted;		/* if not NULL, WAIT stores head there */
@@ -95,9 +98,15 @@ static int refuse(int error)
 	return -1;
 }
 
+static uint64_t *slot(void)
+{
+	return (uint64_t *)(module.words + KDSM_MAX_LOCKS) + KDSM_LOCK_SLOT_INDEX(THREAD);
+}
+
 static int result(unsigned long request)
 {
 	module.request = request;
+	module.slot = module.words ? *slot() : 0;
 	module.calls++;
 	if (module.interrupt) {
 		module.interrupt--;
@@ -350,7 +359,7 @@ static void calls(void **state)
 	static const __u64 states[] = {
 		0, KDSM_LOCK_AT_NODE | KDSM_LOCK_WANTED, KDSM_LOCK_AT_NODE | KDSM_LOCK_WAITERS | 5,
 		KDSM_LOCK_AT_NODE | KDSM_LOCK_DEAD, KDSM_LOCK_LOST, KDSM_LOCK_AT_NODE | 5,
-		KDSM_LOCK_AT_NODE | KDSM_LOCK_READERS, 5, ~0ULL,
+		KDSM_LOCK_AT_NODE | KDSM_LOCK_FLAG(5), 5, ~0ULL,
 	};
 	unsigned int i;
 
@@ -462,6 +471,237 @@ static void tuning(void **state)
 	assert_int_equal(info.levels, 3);
 	module.error = -ERANGE;
 	assert_int_equal(kdsm_lock_set(lock, &settings), -ERANGE);
+}
+
+/* ---- readers' slots ---- */
+
+#define MINE	KDSM_LOCK_SLOT(THREAD, NUMBER)
+
+static void set_bias(uint64_t bias)
+{
+	module.words[NUMBER].bias = bias;
+}
+
+static int protect_slots(int protection)
+{
+	return syscall(SYS_mprotect, module.words + KDSM_MAX_LOCKS, KDSM_LOCK_SLOTS * 8,
+		       protection);
+}
+
+static void on_fault(int signal)
+{
+	/* Without a fault to come, this is an error of the library: end the program. */
+	if (!module.fault || protect_slots(PROT_READ | PROT_WRITE))
+		_exit(signal);
+	module.fault();
+	module.fault = NULL;
+}
+
+/* What the module does when the library accesses the slots next, or first writes to them */
+static void before_access(void (*fault)(void), bool of_writes)
+{
+	struct sigaction action = { .sa_handler = on_fault };
+
+	assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
+	module.fault = fault;
+	assert_int_equal(protect_slots(of_writes ? PROT_READ : PROT_NONE), 0);
+}
+
+static void check_reading(void)
+{
+	assert_true(*slot() == MINE);
+	assert_int_equal(kdsm_read_unlock(lock), 0);
+	assert_true(*slot() == 0);
+}
+
+static void check_unlock(void)
+{
+	assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+	assert_int_equal(module.give.argsz, sizeof(module.give));
+	assert_int_equal(module.give.flags, KDSM_LOCK_READ);
+	assert_int_equal(module.give.number, NUMBER);
+	assert_int_equal(module.give.thread, THREAD);
+	assert_true(module.slot == 0);
+}
+
+/* While bias is set, readers make no call, whatever the state of the lock. */
+static void slots(void **state)
+{
+	int i;
+
+	(void)state;
+	set_bias(1);
+	for (i = 0; i < 3; i++) {
+		*word() = i == 1 ? KDSM_LOCK_AT_NODE | KDSM_LOCK_WANTED : 0;
+		assert_int_equal(kdsm_read_lock(lock), 0);
+		check_reading();
+		assert_int_equal(kdsm_read_lock_try(lock), 0);
+		check_reading();
+		assert_int_equal(kdsm_read_lock_timed(lock, 5), 0);
+		check_reading();
+		assert_int_equal(kdsm_read_lock_interruptible(lock, 0), 0);
+		check_reading();
+	}
+	assert_int_equal(module.calls, 0);
+	assert_int_equal(module.words[NUMBER].uses, 0);
+	assert_int_equal(module.words[NUMBER].bias, 1);
+	assert_int_equal(kdsm_lock_is_mine(lock), 0);
+}
+
+static void end_bias(void)
+{
+	set_bias(0);
+}
+
+/* The module clears bias after the reader has looked, and before the reader has stored its slot. */
+static void slots_barred(void **state)
+{
+	(void)state;
+	set_bias(1);
+	before_access(end_bias, true);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	assert_int_equal(module.calls, 1);
+	check_take(KDSM_LOCK_READ, KDSM_FOREVER);
+	assert_true(module.slot == 0);
+	assert_true(*slot() == 0);
+
+	set_bias(1);
+	before_access(end_bias, true);
+	assert_int_equal(kdsm_read_lock_try(lock), 0);
+	check_take(KDSM_LOCK_READ | KDSM_LOCK_TRY, 0);
+	assert_true(module.slot == 0);
+}
+
+/* The module may wait for the reader, so the reader calls it, and has unlocked in any case. */
+static void slots_unlock(void **state)
+{
+	static const int errors[] = { 0, -EPERM };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		set_bias(1);
+		assert_int_equal(kdsm_read_lock(lock), 0);
+		set_bias(0);
+		module.error = errors[i];
+		module.calls = 0;
+		module.interrupt = i;
+		assert_int_equal(kdsm_read_unlock(lock), 0);
+		assert_int_equal(module.calls, 1 + i);
+		check_unlock();
+		assert_true(*slot() == 0);
+
+		set_bias(1);
+		assert_int_equal(kdsm_read_lock(lock), 0);
+		before_access(end_bias, true);
+		module.calls = 0;
+		assert_int_equal(kdsm_read_unlock(lock), 0);
+		assert_int_equal(module.calls, 1);
+		check_unlock();
+	}
+}
+
+/* A thread has one slot for all locks, and threads whose numbers are far apart share one. */
+static void slots_in_use(void **state)
+{
+	const uint64_t values[] = {
+		KDSM_LOCK_SLOT(THREAD, NUMBER + 1), KDSM_LOCK_SLOT(THREAD, 0),
+		KDSM_LOCK_SLOT(THREAD + KDSM_LOCK_SLOTS, NUMBER), ~0ULL, 1,
+	};
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(KDSM_LOCK_SLOT_INDEX(THREAD),
+			 KDSM_LOCK_SLOT_INDEX(THREAD + KDSM_LOCK_SLOTS));
+	set_bias(1);
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		*slot() = values[i];
+		assert_int_equal(kdsm_read_lock(lock), 0);
+		check_take(KDSM_LOCK_READ, KDSM_FOREVER);
+		assert_true(*slot() == values[i]);
+		/* The module has let the thread in without a slot. */
+		assert_int_equal(kdsm_read_unlock(lock), 0);
+		assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+		assert_int_equal(module.give.flags, KDSM_LOCK_READ);
+		assert_true(*slot() == values[i]);
+	}
+	assert_int_equal(module.calls, 2 * i);
+
+	/* A thread that reads locks again: the module finds that. */
+	*slot() = 0;
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	module.error = -EDEADLK;
+	assert_int_equal(kdsm_read_lock(lock), -EDEADLK);
+	assert_int_equal(kdsm_read_lock_try(lock), -EDEADLK);
+	assert_int_equal(module.calls, 2 * i + 2);
+	check_reading();
+}
+
+static void forfeit(void)
+{
+	set_bias(0);
+	*slot() = 0;
+}
+
+/* As forfeit(), and another thread has the slot now, because this node may read again. */
+static void forfeit_to_another(void)
+{
+	*slot() = KDSM_LOCK_SLOT(THREAD + KDSM_LOCK_SLOTS, NUMBER);
+}
+
+/* The module has taken the slot away, because this node was given up. */
+static void slots_forfeited(void **state)
+{
+	(void)state;
+	set_bias(1);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	forfeit();
+	module.error = -EHOSTDOWN;
+	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
+	check_unlock();
+
+	/* It does so while the reader unlocks. */
+	module.error = 0;
+	set_bias(1);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	module.error = -EHOSTDOWN;
+	before_access(forfeit, true);
+	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
+	check_unlock();
+
+	module.error = 0;
+	set_bias(1);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	module.error = -EHOSTDOWN;
+	before_access(forfeit_to_another, true);
+	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
+	assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+	assert_true(*slot() == KDSM_LOCK_SLOT(THREAD + KDSM_LOCK_SLOTS, NUMBER));
+}
+
+/* A thread that never held the lock, and a child that reads by its own slot */
+static void slots_of_others(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	set_bias(1);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	module.calls = 0;
+	assert_int_equal(call_by_other(kdsm_read_unlock, lock), 0);
+	/* The thread has also asked for its number. */
+	assert_int_equal(module.calls, 2);
+	assert_int_equal(module.request, KDSM_IOC_UNLOCK);
+	assert_int_equal(module.give.thread, THREAD + 1);
+	assert_int_equal(call_by_other(kdsm_read_lock, lock), 0);
+	assert_int_equal(module.request, KDSM_IOC_LOCK_THREAD);
+	assert_true(*slot() == MINE);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(kdsm_read_lock(lock) || kdsm_read_unlock(lock) || *slot() != MINE);
+	reap(pid);
+	check_reading();
 }
 
 /* ---- waiting lines whose home is the other node ---- */
@@ -588,6 +828,12 @@ int main(void)
 		device_case(interrupted),
 		device_case(numbers),
 		device_case(tuning),
+		device_case(slots),
+		device_case(slots_barred),
+		device_case(slots_unlock),
+		device_case(slots_in_use),
+		device_case(slots_forfeited),
+		device_case(slots_of_others),
 		device_case(remote_lines),
 		device_case(remote_waiter),
 		device_case(late_post),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Readers and writers of a lock of the local backend; thresholds and counters. */
+/* Readers and writers of a lock of the local backend; slots, thresholds and counters. */
 #include "lock.h"
 
 static int read_and_unlock(struct kdsm_lock *lock)
@@ -52,6 +52,134 @@ static void sharing(void **state)
 	kdsm_lock_close(lock);
 }
 
+/* ---- readers' slots ---- */
+
+static uint64_t bias_of(struct kdsm_lock *lock)
+{
+	struct kdsm_local_area *area = kdsm_local_area(kdsm_lock_region(lock));
+
+	return load((uint64_t *)&area->words[kdsm_lock_number(lock)].bias);
+}
+
+/* Number of threads that read under the lock by their slots */
+static unsigned int in_slots(struct kdsm_lock *lock)
+{
+	struct kdsm_local_area *area = kdsm_local_area(kdsm_lock_region(lock));
+	unsigned int i, count = 0;
+
+	for (i = 0; i < KDSM_LOCK_SLOTS; i++)
+		count += (uint32_t)load((uint64_t *)&area->slots[i]) == kdsm_lock_number(lock) + 1;
+	return count;
+}
+
+static uint64_t reads_by_calls(struct kdsm_lock *lock)
+{
+	struct kdsm_lock_info info;
+
+	assert_int_equal(kdsm_lock_info(lock, &info), 0);
+	return info.stats[KDSM_LOCK_STAT_READS];
+}
+
+static void check_recursion(struct kdsm_lock *lock)
+{
+	assert_int_equal(kdsm_read_lock(lock), -EDEADLK);
+	assert_int_equal(kdsm_read_lock_try(lock), -EDEADLK);
+	assert_int_equal(kdsm_read_lock_timed(lock, 5), -EDEADLK);
+	assert_int_equal(kdsm_lock(lock), -EDEADLK);
+	assert_int_equal(kdsm_lock_try(lock), -EDEADLK);
+	assert_int_equal(kdsm_unlock(lock), -EPERM);
+}
+
+/* Readers read by their slots from the first reader on, until a writer asks. */
+static void bias_on_and_off(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	int i;
+
+	assert_int_equal(bias_of(lock), 0);
+	for (i = 1; i <= 3; i++) {
+		assert_int_equal(read_and_unlock(lock), 0);
+		assert_int_equal(bias_of(lock), 1);
+		assert_int_equal(in_slots(lock), 0);
+		assert_int_equal(kdsm_read_lock(lock), 0);
+		assert_int_equal(in_slots(lock), 1);
+		assert_int_equal(reads_by_calls(lock), i);
+		check_recursion(lock);
+		assert_int_equal(call_by_other(read_and_unlock, lock), 0);
+		assert_int_equal(reads_by_calls(lock), i);
+		assert_int_equal(in_slots(lock), 1);
+		/* The writer sees the slot, whether or not bias is set. */
+		assert_int_equal(call_by_other(try_and_unlock, lock), -EBUSY);
+		assert_int_equal(call_by_other(try_and_unlock, lock), -EBUSY);
+		assert_int_equal(kdsm_read_unlock(lock), 0);
+		assert_int_equal(in_slots(lock), 0);
+		assert_int_equal(kdsm_read_unlock(lock), -EPERM);
+
+		assert_int_equal(kdsm_lock(lock), 0);
+		assert_int_equal(bias_of(lock), 0);
+		assert_int_equal(call_by_other(kdsm_read_lock_try, lock), -EBUSY);
+		assert_int_equal(kdsm_read_lock(lock), -EDEADLK);
+		assert_int_equal(kdsm_unlock(lock), 0);
+		assert_int_equal(bias_of(lock), 0);
+	}
+	kdsm_lock_close(lock);
+}
+
+/* A writer waits for a reader with a slot. The reader's unlock hands the lock over. */
+static void slot_hands_over(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	struct call wait = { lock_and_unlock, lock, 0 };
+	pthread_t writer;
+
+	assert_int_equal(read_and_unlock(lock), 0);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	assert_int_equal(in_slots(lock), 1);
+	writer = start(call_it, &wait);
+	assert_true(so_many_wait(lock, 1));
+	assert_int_equal(bias_of(lock), 0);
+	check_recursion(lock);
+	assert_int_equal(waiting(lock), 1);
+	assert_int_equal(kdsm_read_unlock(lock), 0);
+	join(writer);
+	assert_int_equal(wait.ret, 0);
+	assert_int_equal(kdsm_read_unlock(lock), -EPERM);
+	kdsm_lock_close(lock);
+}
+
+/* A thread has one slot, so it reads by the slot under one lock, and by calls under the others. */
+static void two_locks(void **state)
+{
+	struct kdsm_lock *locks[2];
+	int first, i;
+
+	for (i = 0; i < 2; i++)
+		locks[i] = make_lock(state, KDSM_LOCK_RMA_RW);
+	/* The thread unlocks the lock with the slot first, and then the other one first. */
+	for (first = 0; first < 2; first++) {
+		for (i = 0; i < 2; i++)
+			assert_int_equal(read_and_unlock(locks[i]), 0);
+		for (i = 0; i < 2; i++)
+			assert_int_equal(kdsm_read_lock(locks[i]), 0);
+		assert_int_equal(in_slots(locks[0]), 1);
+		assert_int_equal(in_slots(locks[1]), 0);
+		for (i = 0; i < 2; i++) {
+			check_recursion(locks[i]);
+			assert_int_equal(call_by_other(read_and_unlock, locks[i]), 0);
+			assert_int_equal(call_by_other(try_and_unlock, locks[i]), -EBUSY);
+		}
+		assert_int_equal(kdsm_read_unlock(locks[first]), 0);
+		assert_int_equal(call_by_other(try_and_unlock, locks[first]), 0);
+		assert_int_equal(call_by_other(try_and_unlock, locks[!first]), -EBUSY);
+		assert_int_equal(kdsm_read_unlock(locks[first]), -EPERM);
+		assert_int_equal(kdsm_read_unlock(locks[!first]), 0);
+		assert_int_equal(call_by_other(try_and_unlock, locks[!first]), 0);
+		assert_int_equal(in_slots(locks[0]) + in_slots(locks[1]), 0);
+	}
+	for (i = 0; i < 2; i++)
+		kdsm_lock_close(locks[i]);
+}
+
 /* ---- readers and writers concurrently ---- */
 
 #define ROUNDS 4000
@@ -60,6 +188,7 @@ struct crowd {
 	struct kdsm_lock *lock;
 	uint64_t *words;	/* two that only writers change, and the number of readers inside */
 	int failures;
+	int pause;		/* writers pause for this long, in us: readers use their slots */
 };
 
 static void *read_much(void *arg)
@@ -93,14 +222,16 @@ static void *write_much(void *arg)
 			sched_yield();
 		crowd->words[1]++;
 		UNIT_CHECK(&crowd->failures, !kdsm_unlock(crowd->lock));
+		if (crowd->pause && i % 16 == 0)
+			usleep(crowd->pause);
 	}
 	return NULL;
 }
 
-static void readers_and_writers(void **state)
+static void crowd_of(void **state, int pause)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
-	struct crowd crowd = { lock, unit_words(state), 0 };
+	struct crowd crowd = { lock, unit_words(state), 0, pause };
 	pthread_t threads[6];
 	pid_t pid;
 	int i;
@@ -119,7 +250,23 @@ static void readers_and_writers(void **state)
 	reap(pid);
 	assert_int_equal(crowd.failures, 0);
 	assert_int_equal(crowd.words[0], 3 * ROUNDS);
+	assert_int_equal(in_slots(lock), 0);
+	/* Some of the 5 * ROUNDS reads were by slots. */
+	if (pause)
+		assert_in_range(reads_by_calls(lock), 1, 5 * ROUNDS - 1);
+	print_message("# %llu reads by calls, of %d\n",
+		      (unsigned long long)reads_by_calls(lock), 5 * ROUNDS);
 	kdsm_lock_close(lock);
+}
+
+static void readers_and_writers(void **state)
+{
+	crowd_of(state, 0);
+}
+
+static void readers_and_rare_writers(void **state)
+{
+	crowd_of(state, 200);
 }
 
 /* ---- thresholds ---- */
@@ -328,8 +475,9 @@ static void counting(void **state)
 	join(waiter);
 	assert_int_equal(kdsm_lock_info(lock, &info), 0);
 	assert_int_equal(info.stats[KDSM_LOCK_STAT_READS], 1);
-	assert_int_equal(info.stats[KDSM_LOCK_STAT_FAST] + info.stats[KDSM_LOCK_STAT_LOCKS], 2);
-	assert_int_equal(info.stats[KDSM_LOCK_STAT_LOCKS], 1);
+	/* After a reader, a writer makes a call, to bar readers. */
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_FAST], 0);
+	assert_int_equal(info.stats[KDSM_LOCK_STAT_LOCKS], 2);
 	assert_int_equal(info.stats[KDSM_LOCK_STAT_BUSY], 1);
 	assert_int_equal(info.stats[KDSM_LOCK_STAT_TIMEDOUT], 1);
 	assert_int_equal(info.stats[KDSM_LOCK_STAT_SWITCHES], 2);
@@ -345,7 +493,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		unit_case(sharing),
+		unit_case(bias_on_and_off),
+		unit_case(slot_hands_over),
+		unit_case(two_locks),
 		unit_case(readers_and_writers),
+		unit_case(readers_and_rare_writers),
 		unit_case(writers_come_through),
 		unit_case(readers_come_through),
 		unit_case(setting),

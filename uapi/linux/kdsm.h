@@ -652,9 +652,10 @@ struct kdsm_atomic {
  * Locks exclude threads of all nodes. A lock belongs to a region, has a number in it, may
  * have a name, and lives as long as the region.
  *
- * A lock is at one node at a time. There the threads of all processes take turns, and nodes
- * queue for it. While it is at a node and no other thread wants it, it is locked and
- * unlocked without a system call; see the lock words below.
+ * A lock is at one node at a time. There the threads of all processes take turns. Nodes that want
+ * it queue at its home, a node that follows from the number of the lock. While it is at a node and
+ * no other thread wants it, it is locked and unlocked without a system call; see the lock words
+ * below.
  *
  * In a region of policy RELEASE the holder of a lock sees all that earlier holders wrote, on
  * any node, before they unlocked it, as if each had called KDSM_IOC_RELEASE before it unlocked
@@ -688,14 +689,15 @@ enum kdsm_lock_kind {
  */
 struct kdsm_lock_settings {
 	__u32 mask;
-	__u32 t_dc;	/* RMA_RW: nodes for each counter of readers, 1 to the number of
-			 * nodes; a change takes effect with the next writer
+	__u32 t_dc;	/* RMA_RW: every t_dc-th node is a reader home, which admits nodes to
+			 * read; 1, the default, to the number of nodes. A node uses a new
+			 * value when it next asks to read
 			 */
-	__u32 t_r;	/* RMA_RW: nodes that may come to each counter while a writer
-			 * waits, 1 to T_MAX
+	__u32 t_r;	/* RMA_RW: nodes that a reader home admits at once while a writer
+			 * waits, 1 to T_MAX; default: 64
 			 */
-	__u32 t_w;	/* RMA_RW: writers in a row while readers wait, 1 to T_MAX;
-			 * default: the product of T_L,2 and on, T_MAX at most
+	__u32 t_w;	/* RMA_RW: times that threads write in a row while readers wait, 1 to
+			 * T_MAX; default: the product of T_L,2 and on, T_MAX at most
 			 */
 	__u32 t_l[KDSM_LOCK_LEVELS];	/* t_l[i - 1] of level i; 1 to T_MAX, or T_L_AUTO */
 	__u64 keep;	/* in ns; see KDSM_LOCK_KEEP_FOREVER */
@@ -705,10 +707,10 @@ struct kdsm_lock_settings {
 
 /*
  * T_L,i automatic, the default except for DMCS: the members of an element of level i hold the
- * lock as many times as it takes for each of them to have held it once, at most T_L_MOST
- * times. For a node, the last level, that is the number of threads that wait when its turn
- * begins; for a larger element, as many turns as it has nodes. In the default of T_W, and for
- * threads that read, it counts as T_L_MOST.
+ * lock as many times as it takes for each of them to have held it once. For a node, the last
+ * level, that is the number of threads that waited when the node asked for the lock, T_L_MOST at
+ * most; for a larger element, as many turns of nodes as it has nodes. In the default of T_W it
+ * counts as T_L_MOST.
  */
 #define KDSM_LOCK_T_L_AUTO	(~0U)
 #define KDSM_LOCK_T_L_MOST	16
@@ -721,10 +723,10 @@ struct kdsm_lock_settings {
 
 /*
  * keep: shortest time for which a node keeps a lock that none of its threads wants, in ns; the
- * node keeps the lock at most twice as long. 0: every unlock gives the lock back, with one
- * remote atomic. FOREVER, the default: the node keeps the lock until another node wants it. A
- * node keeps the right to read at most for keep, and no longer than a few times the duration
- * of a remote atomic.
+ * node may keep the lock some clock ticks longer. 0: every unlock gives the lock back, with one
+ * remote atomic. FOREVER, the default: the node keeps the lock until another node wants it. With
+ * any other value each lock and unlock is a system call. A node keeps the right to read until a
+ * writer wants the lock; with keep 0, until its last reader unlocks.
  */
 #define KDSM_LOCK_KEEP_FOREVER	(~0ULL)
 
@@ -766,8 +768,8 @@ struct kdsm_lock_open {
  * KDSM_IOC_LOCK_THREAD: return the number by which the calling thread holds locks of the
  * region through this file. It is never 0, the same at every call of the thread, and
  * different for other threads, children of fork() and other files. It is valid until the
- * thread ends or the file is closed; the next holder of a lock that the thread then holds
- * gets -EOWNERDEAD.
+ * thread ends or calls execve(), or the file is closed; the next holder of a lock that the thread
+ * then holds gets -EOWNERDEAD.
  *
  * -EBADFD, -EACCES (not open for writing), -ENOSPC (KDSM_MAX_LOCK_THREADS).
  */
@@ -784,10 +786,9 @@ struct kdsm_lock_thread {
  * KDSM_IOC_LOCK: lock for the calling thread, whose number is thread. Threads of a node get
  * the lock in the order in which they asked, and so do nodes, within the thresholds.
  *
- * TRY: do not wait for another thread. READ: share a lock of kind RMA_RW with other readers;
- * the readers of a node count as one for T_R, and at most T_L of the last level join the
- * first. timeout: longest wait in ns, without the time that the network takes for an answer;
- * ~0: no limit.
+ * TRY: do not wait for another thread or node, nor ask another node for a lock that it keeps.
+ * READ: share a lock of kind RMA_RW with other readers; the readers of a node count as one for T_R.
+ * timeout: longest wait in ns, without the time that the network takes for an answer; ~0: no limit.
  *
  * The caller holds the lock after 0 and after -EOWNERDEAD.
  *   -EOWNERDEAD	the thread or node that held the lock, or may have, died with it. The
@@ -795,25 +796,29 @@ struct kdsm_lock_thread {
  *			consistent again; if it unlocks without, the lock is lost. A reader
  *			leaves that to a writer
  *   -ENOTRECOVERABLE	the lock is lost
- *   -EBUSY	another thread holds the lock (with TRY)
+ *   -EBUSY	(with TRY) another thread holds the lock; or, until a thread waits for it, another
+ *		node keeps it, nodes keep the right to read, or the home keeps a lock whose holder
+ *		died; or the lock is on its way. With READ: or this node may not read yet
  *   -ETIMEDOUT	the thread waited for timeout ns
- *   -EINTR	a signal came
+ *   -EINTR	a signal came. If the thread locks the same lock next, and not for reading, it
+ *		has the place among the threads of its node that it had
  *   -EDEADLK	the calling thread holds the lock
  *   -EPERM	thread is not the number of the calling thread
  *   -ENOENT	there is no such lock, or it was not opened on this node
  *   -EINVAL	flags; READ of a lock of another kind
  *   -EACCES	the file is not open for writing
  *   -EBADFD	the file is not bound
- *   -EHOSTDOWN, -EIO	the home of the lock, the node that holds its word, cannot be reached:
- *			at once if that is known. Or a node that holds the lock could not be
- *			reached for 40 s (RMA_RW: 10 s). The call may be repeated
+ *   -EHOSTDOWN	the home of the lock is known to be down, or has not answered for 10 s. The call
+ *		may be repeated: the lock works again when the home is back. If the home came up
+ *		again without its memory, the lock is lost until the region is created again
+ *   -ENOMEM	(with READ)
  *
- * A node that the home cannot reach counts as dead for a lock, except of kind RMA_RW, after
- * about 10 s: the transport gives up after 4 s, and then connecting fails. The dead node's
- * waiters leave the queue; if it held the lock, the next holder gets -EOWNERDEAD, within 30 s
- * of its silence. This is only noticed while a thread waits for the lock. If the node comes
- * back, it learns that it counts as dead: its waiters queue again, and its holder has lost the
- * lock. A lock of kind RMA_MCS has one queue for all nodes from then on.
+ * A node that the home cannot reach counts as dead for a lock after about 10 s: the transport gives
+ * up after 4 s, and then connecting fails. This holds for all kinds. The dead node's waiters leave
+ * the queue, and its readers do not count any more; if it held the lock, the next holder gets
+ * -EOWNERDEAD, within 30 s of its silence. This is only noticed while a thread waits for the lock.
+ * If the node comes back, it learns that it counts as dead: its waiters queue again, and its holder
+ * and its readers have lost the lock.
  */
 struct kdsm_lock_take {
 	__u32 argsz;
@@ -837,8 +842,9 @@ struct kdsm_lock_take {
  *
  * -EPERM: the thread does not hold the lock (CONSISTENT: for writing; UNLOCK: as flags say),
  * or thread is not the number of the calling thread.
- * -EHOSTDOWN (UNLOCK): the home could not reach this node for so long that it gave the lock to
- * another one, with -EOWNERDEAD. The thread does not hold it.
+ * -EHOSTDOWN (UNLOCK): the home could not reach this node for so long that it gave this node up,
+ * and the lock to another one (a holder's with -EOWNERDEAD); or the home has come up again. The
+ * thread does not hold the lock. With READ also: a reader home gave this node up.
  * -ENOENT, -EINVAL (flags), -EACCES, -EBADFD: as KDSM_IOC_LOCK.
  */
 struct kdsm_lock_give {
@@ -852,8 +858,10 @@ struct kdsm_lock_give {
 
 /*
  * KDSM_IOC_LOCK_SET: change the settings that mask names, on all nodes; the lock may be in
- * use. Each node follows them from its next hand-over.
+ * use. The home uses new T_L, T_R and T_W when it next decides which nodes get the lock. The caller
+ * must be the owner of the region, or have CAP_SYS_ADMIN.
  *
+ * -EPERM: the caller is neither.
  * -ERANGE: out of range, or the kind or the topology does not have it; nothing is changed.
  * -EINVAL (mask is 0 or unknown), -ENOENT, -EACCES, -EBADFD: as KDSM_IOC_LOCK. -EHOSTDOWN: a
  * node that has the lock open could not be told, and keeps its settings.
@@ -872,20 +880,22 @@ struct kdsm_lock_set {
 enum kdsm_lock_stat {
 	KDSM_LOCK_STAT_LOCKS,		/* locked by KDSM_IOC_LOCK, not for reading */
 	KDSM_LOCK_STAT_FAST,		/* locked without a system call */
-	KDSM_LOCK_STAT_READS,		/* locked for reading */
+	KDSM_LOCK_STAT_READS,		/* locked for reading by KDSM_IOC_LOCK */
 	KDSM_LOCK_STAT_BUSY,		/* calls that failed with -EBUSY */
 	KDSM_LOCK_STAT_TIMEDOUT,	/* calls that failed with -ETIMEDOUT or -EINTR */
-	KDSM_LOCK_STAT_DEAD,		/* holders that died */
-	KDSM_LOCK_STAT_ENTERED,		/* times that this node joined the queue */
-	KDSM_LOCK_STAT_FREE,		/* times of ENTERED that the queue was empty */
-	KDSM_LOCK_STAT_FREED,		/* times that this node gave the lock back, none waiting */
-	/* Remote operations for queueing, by kind: */
+	KDSM_LOCK_STAT_DEAD,		/* threads that died while they held it, or read */
+	/* Requests of this node: messages to the home, repeated ones too, and free words */
+	KDSM_LOCK_STAT_ENTERED,
+	KDSM_LOCK_STAT_FREE,		/* times of ENTERED that this node found the word free */
+	KDSM_LOCK_STAT_FREED,		/* times that this node set the word free */
+	/* Remote operations of the lock, by kind: */
 	KDSM_LOCK_STAT_ATOMICS,
 	KDSM_LOCK_STAT_PUTS,
 	KDSM_LOCK_STAT_GETS,
 	KDSM_LOCK_STAT_MESSAGES,
-	KDSM_LOCK_STAT_SWITCHES,	/* changes between readers and writers */
-	KDSM_LOCK_STAT_READERS_IN_ROW,	/* most readers in a row while a writer waited */
+	KDSM_LOCK_STAT_SWITCHES,	/* on the home only: times that readers were let in */
+	/* Most nodes that this node, as a reader home, admitted at once while a writer waited */
+	KDSM_LOCK_STAT_READERS_IN_ROW,
 	KDSM_LOCK_STAT_WAITED,		/* time that all threads waited, in ns */
 	KDSM_LOCK_STAT_LONGEST,		/* longest wait of a thread, in ns */
 	__KDSM_LOCK_STAT_COUNT,
@@ -906,7 +916,7 @@ struct kdsm_lock_info {
 	__u32 number;
 	__u32 kind;		/* (out) from here on */
 	__u32 levels;
-	__u32 home;		/* node in whose memory this node queues first */
+	__u32 home;		/* node that has the word and the queue of the lock */
 	char  name[KDSM_NAME_SIZE];
 	struct kdsm_lock_settings settings;
 	__u64 stats[KDSM_LOCK_STAT_COUNT];
@@ -948,7 +958,8 @@ struct kdsm_lock_info {
 struct kdsm_lock_word {
 	__u64 state;
 	__u64 uses;
-	__u64 reserved[6];	/* used by the module */
+	__u64 bias;		/* RMA_RW: not 0: threads may read by their slots */
+	__u64 reserved[5];
 };
 
 #define KDSM_LOCK_OWNER(state)	((__u32)(state))
@@ -958,9 +969,32 @@ struct kdsm_lock_word {
 #define KDSM_LOCK_WANTED	KDSM_LOCK_FLAG(2)	/* the module must handle the unlock */
 #define KDSM_LOCK_DEAD		KDSM_LOCK_FLAG(3)	/* got with -EOWNERDEAD, not consistent */
 #define KDSM_LOCK_LOST		KDSM_LOCK_FLAG(4)	/* -ENOTRECOVERABLE */
-#define KDSM_LOCK_READERS	KDSM_LOCK_FLAG(5)	/* readers of this node hold it */
 
-#define KDSM_LOCKS_SIZE		(KDSM_MAX_LOCKS * 64)
+/*
+ * Readers' slots, which follow the words in the same mapping: KDSM_LOCK_SLOTS words of 8 bytes.
+ * Thread number n has the slot with index KDSM_LOCK_SLOT_INDEX(n), which other threads may have,
+ * too. A slot is 0, or KDSM_LOCK_SLOT(thread, number of the lock).
+ *
+ * To read under a lock of kind RMA_RW, a thread changes its slot from 0 to KDSM_LOCK_SLOT() by an
+ * atomic compare-and-swap, which is a full barrier, and then loads bias of the word. If that is not
+ * 0, the thread reads. Otherwise it sets the slot to 0, and calls KDSM_IOC_LOCK; so it does if the
+ * slot is in use. To unlock, the thread changes its slot back to 0 by an atomic compare-and-swap,
+ * which is a full barrier, and then loads bias. If that is 0, the thread calls KDSM_IOC_UNLOCK with
+ * READ, because the module may be waiting, and ignores -EPERM. If the slot did not have the
+ * thread's value any more, the swap fails, and KDSM_IOC_UNLOCK says why.
+ *
+ * The module does not trust the slots, either. A slot that names a lock which its thread does not
+ * read keeps writers of that lock out until the thread ends, or clears the slot.
+ */
+#define KDSM_LOCK_SLOTS		4096U
+/* Threads whose numbers are near have slots in different cache lines. */
+#define KDSM_LOCK_SLOT_INDEX(thread) \
+	((__u32)(thread) % KDSM_LOCK_SLOTS * (KDSM_LOCK_SLOTS + 1) / (KDSM_LOCK_SLOTS / 8) % \
+	 KDSM_LOCK_SLOTS)
+#define KDSM_LOCK_SLOT(thread, number)	((__u64)(thread) << 32 | ((__u64)(number) + 1))
+
+#define KDSM_LOCKS_WORDS	(KDSM_MAX_LOCKS * 64)	/* bytes of all words */
+#define KDSM_LOCKS_SIZE		(KDSM_LOCKS_WORDS + KDSM_LOCK_SLOTS * 8)
 #define KDSM_LOCKS_OFFSET	(1ULL << 52)		/* after the largest region */
 /*
  * The same for 32-bit programs, which can pass no larger offset, and cannot map regions; and for

@@ -5,7 +5,8 @@
  * A lock belongs to a region of any policy and lives as long as the region. A lock is at
  * one node at a time: the threads of all processes of this node take turns, and other nodes
  * queue for the lock. While a lock is at a node and no other thread wants the lock, a
- * thread of that node locks and unlocks it without a system call.
+ * thread of that node locks and unlocks it without a system call. So does a thread that reads,
+ * while its node may read and no writer wants the lock.
  *
  * The next holder of a lock, on any node, sees what a thread wrote to the lock's coherent
  * region before it unlocked, and all that the thread's node had acquired: the node that
@@ -85,19 +86,26 @@ struct kdsm_region *kdsm_lock_region(const struct kdsm_lock *lock);
  * writing.
  *
  * kdsm_lock()			waits without limit
- * kdsm_lock_try()		does not wait for another thread: -EBUSY
+ * kdsm_lock_try()		does not wait for another thread or node: -EBUSY
  * kdsm_lock_timed()		waits for timeout at most: -ETIMEDOUT
  * kdsm_lock_interruptible()	as kdsm_lock_timed(), and a caught signal ends it: -EINTR
  *
- * A signal does not end the first three, but can move the waiter to the end of the queue.
+ * A signal does not end the first three. The waiter keeps its place among the threads of its
+ * node; if none of them but the waiter waits, the node may lose its place in the queue. A signal
+ * can move a thread that waits to read, or with the local backend, to the end of the queue.
  *
  * The caller holds the lock after 0 and after -EOWNERDEAD. Errors:
  *   -EOWNERDEAD	the thread, process or node that held the lock died while it held
  *			the lock; see kdsm_lock_consistent()
  *   -ENOTRECOVERABLE	a holder unlocked it after -EOWNERDEAD without making it consistent
+ *   -EBUSY		(try) another thread holds the lock; or the lock is free of threads, but
+ *			another node keeps it, or nodes keep the right to read. They give it up
+ *			when a thread waits for the lock
  *   -EDEADLK		the calling thread holds the lock
- *   -EHOSTDOWN, -EIO	a node that has to take part cannot be reached; the call may be
- *			repeated, because the queue may recover
+ *   -EHOSTDOWN		the lock's home is down, or has not answered for 10 s. The call may be
+ *			repeated: the lock works again when the home is back. If the home came
+ *			up again without its memory, the lock is lost until its region is
+ *			created again
  *   -EACCES		the region is open for reading only
  *   -ENOSPC, -EAGAIN	too many threads use locks of the region (of this process and its
  *			children, for the local backend)
@@ -112,7 +120,7 @@ int kdsm_lock_interruptible(struct kdsm_lock *lock, uint64_t timeout);
  *
  * -EPERM	the calling thread does not hold the lock
  * -EHOSTDOWN	the lock's home could not reach this node for so long that it gave the lock
- *		to another node, with -EOWNERDEAD
+ *		to another node, with -EOWNERDEAD; or the home has come up again
  */
 int kdsm_unlock(struct kdsm_lock *lock);
 
@@ -129,7 +137,13 @@ int kdsm_read_lock_try(struct kdsm_lock *lock);
 int kdsm_read_lock_timed(struct kdsm_lock *lock, uint64_t timeout);
 int kdsm_read_lock_interruptible(struct kdsm_lock *lock, uint64_t timeout);
 
-/* Unlock after reading. -EPERM: the calling thread does not hold the lock for reading. */
+/*
+ * Unlock after reading.
+ *
+ * -EPERM	the calling thread does not hold the lock for reading
+ * -EHOSTDOWN	the lock's home, or the node that admitted this one, could not reach this node for
+ *		so long that a writer may have had the lock meanwhile
+ */
 int kdsm_read_unlock(struct kdsm_lock *lock);
 
 /*
@@ -149,9 +163,10 @@ int kdsm_lock_is_mine(struct kdsm_lock *lock);
 /* ---- tuning ---- */
 
 /*
- * Change the settings that settings->mask names, on all nodes; the lock may be in use. Each
- * node applies them from its next hand-over on. struct kdsm_lock_settings in
- * <linux/kdsm.h> has the ranges. Errors: those of KDSM_IOC_LOCK_SET.
+ * Change the settings that settings->mask names, on all nodes; the lock may be in use. They
+ * apply when the lock's home next decides which nodes get the lock. struct kdsm_lock_settings in
+ * <linux/kdsm.h> has the ranges. Only the owner of the region, and a process with CAP_SYS_ADMIN,
+ * may do so: -EPERM. Other errors: those of KDSM_IOC_LOCK_SET.
  */
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
 

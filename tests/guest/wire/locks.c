@@ -9,8 +9,6 @@
 #define NODES	3
 #define REGION	0x7779
 
-enum { NONE = 0, WAITING = 3, HELD = 4, LEAVING = 5 };
-
 static int lock_message(struct attack *attack, u16 type, const void *data, u16 length)
 {
 	struct kdsm_wire_header reply = { 0 };
@@ -32,102 +30,87 @@ static void refused(struct attack *attack, const char *what, u16 type, const voi
 	       "lock, %s: %s", what, tap_error(error));
 }
 
-/* Every message about a queue, with bad values in the fields that all of them have */
-static void bad_names(struct attack *attack, const struct kdsm_wire_lock *good)
+/* Every message about turns, with bad values in the fields that all of them have */
+static void bad_turns(struct attack *attack, const struct kdsm_wire_turn *good)
 {
 	static const u16 types[] = {
-		KDSM_MESSAGE_LOCK_TELL, KDSM_MESSAGE_LOCK_HAND, KDSM_MESSAGE_LOCK_LOOK,
-		KDSM_MESSAGE_LOCK_MEET, KDSM_MESSAGE_LOCK_FREEZE, KDSM_MESSAGE_LOCK_RESUME,
+		KDSM_MESSAGE_TURN_ENQUEUE, KDSM_MESSAGE_TURN_HAND, KDSM_MESSAGE_TURN_LEAVE,
+		KDSM_MESSAGE_TURN_EXTEND, KDSM_MESSAGE_TURN_SURVEY,
 	};
-	struct kdsm_wire_lock bad;
+	const u16 size = kdsm_wire_turn_size(0);
+	struct kdsm_wire_turn bad;
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-#define TRY(what, field, value) do {					\
+#define TRY(what, field, value, length) do {				\
 	bad = *good;							\
 	bad.field = (value);						\
-	refused(attack, what, types[i], &bad, sizeof(bad));		\
+	refused(attack, what, types[i], &bad, length);			\
 } while (0)
-		TRY("of no region", id, REGION + 1);
-		TRY("of an absurd region", id, UINT32_MAX);
-		TRY("number absurd", number, UINT16_MAX);
-		TRY("number too large", number, KDSM_MAX_LOCKS);
-		TRY("level 0", level, 0);
-		TRY("level absurd", level, UINT16_MAX);
+		TRY("of no region", id, REGION + 1, size);
+		TRY("of an absurd region", id, UINT32_MAX, size);
+		TRY("number absurd", number, UINT16_MAX, size);
+		TRY("number too large", number, KDSM_MAX_LOCKS, size);
+		TRY("more nodes than bytes", count, 1, size);
+		TRY("too many nodes", count, KDSM_WIRE_NEXT + 1, sizeof(bad));
+		TRY("bytes without nodes", count, 0, sizeof(bad));
 #undef TRY
-		refused(attack, "cut off", types[i], good, sizeof(*good) - 1);
+		refused(attack, "cut off", types[i], good, size - 1);
 		refused(attack, "of nothing", types[i], NULL, 0);
 	}
 }
 
+/* The same for messages about readers, which a lock without readers refuses, too */
+static void bad_passes(struct attack *attack, u32 region, u16 number)
+{
+	static const u16 types[] = {
+		KDSM_MESSAGE_READ_ENTER, KDSM_MESSAGE_READ_ADMIT, KDSM_MESSAGE_READ_REVOKE,
+		KDSM_MESSAGE_READ_DISMISS, KDSM_MESSAGE_READ_LEFT,
+	};
+	struct kdsm_wire_pass pass = { .id = region, .number = number };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		refused(attack, "readers, cut off", types[i], &pass, sizeof(pass) - 1);
+		refused(attack, "readers, too long", types[i], &pass, sizeof(pass) + 1);
+		refused(attack, "readers, of nothing", types[i], NULL, 0);
+	}
+	/* Nodes in absurd states of a lock that the node does not have: no effect */
+	pass.flags = UINT16_MAX;
+	pass.mode = UINT16_MAX;
+	pass.life = UINT64_MAX;
+	pass.request = UINT64_MAX;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		lock_message(attack, types[i], &pass, sizeof(pass));
+	tap_ok(lives(attack), "lock, absurd readers");
+}
+
 static void bad_misses(struct attack *attack)
 {
-	struct kdsm_wire_lock_miss miss = { .node = NODES };
+	u32 node = NODES;
 
-	refused(attack, "no such node is missed", KDSM_MESSAGE_LOCK_MISS, &miss, sizeof(miss));
-	miss.node = UINT32_MAX;
-	refused(attack, "an absurd node is missed", KDSM_MESSAGE_LOCK_MISS, &miss, sizeof(miss));
-	miss.node = 1;
-	refused(attack, "a node is told that it is missed", KDSM_MESSAGE_LOCK_MISS, &miss,
-		sizeof(miss));
-	refused(attack, "missed, cut off", KDSM_MESSAGE_LOCK_MISS, &miss, 4);
+	refused(attack, "no such node is missed", KDSM_MESSAGE_LOCK_MISS, &node, sizeof(node));
+	node = UINT32_MAX;
+	refused(attack, "an absurd node is missed", KDSM_MESSAGE_LOCK_MISS, &node, sizeof(node));
+	node = 1;
+	refused(attack, "a node is told that it is missed", KDSM_MESSAGE_LOCK_MISS, &node,
+		sizeof(node));
+	refused(attack, "missed, cut off", KDSM_MESSAGE_LOCK_MISS, &node, 3);
 	/* Node 2 answers, so these messages have no effect. */
-	for (miss.stuck = 0; miss.stuck < 2; miss.stuck++) {
-		miss.node = 2;
-		tap_result(lock_message(attack, KDSM_MESSAGE_LOCK_MISS, &miss, sizeof(miss)), 0,
+	node = 2;
+	for (int i = 0; i < 2; i++)
+		tap_result(lock_message(attack, KDSM_MESSAGE_LOCK_MISS, &node, sizeof(node)), 0,
 			   "a node that is there is missed");
-	}
 }
 
-static void bad_resumes(struct attack *attack, const struct kdsm_wire_lock *lock)
+/* Attack a lock of a region that the node has. The node is not node 0, which knows no lock. */
+static void one_lock(struct attack *attack, u16 number)
 {
-	const struct kdsm_wire_lock_resume good = { .lock = *lock, .next = UINT16_MAX };
-	struct kdsm_wire_lock_resume bad;
+	struct kdsm_wire_turn turn = { .id = REGION, .number = number, .epoch = 5, .life = 7 };
 
-#define TRY(what, field, value) do {					\
-	bad = good;							\
-	bad.field = (value);						\
-	refused(attack, "resume, " what, KDSM_MESSAGE_LOCK_RESUME, &bad, sizeof(bad));	\
-} while (0)
-	TRY("ticket too large", lock.ticket, 1U << 31);
-	TRY("ticket absurd", lock.ticket, UINT32_MAX);
-	TRY("in a state in between", state, LEAVING);
-	TRY("state absurd", state, UINT16_MAX);
-	TRY("next is no node", next, NODES);
-	TRY("next is itself", next, 1);
-	TRY("flags absurd", flags, UINT32_MAX);
-#undef TRY
-	refused(attack, "resume, too short", KDSM_MESSAGE_LOCK_RESUME, &good, sizeof(good) - 1);
-	/*
-	 * This node may not resume the lock, or the lock is not frozen: the messages have
-	 * no effect.
-	 */
-	bad = good;
-	for (bad.state = NONE; bad.state <= HELD; bad.state += HELD) {
-		bad.lock.epoch = 77;
-		lock_message(attack, KDSM_MESSAGE_LOCK_RESUME, &bad, sizeof(bad));
-	}
-	tap_ok(lives(attack), "lock, resumed from nothing");
-}
-
-/* Attack a lock that the node knows. Three successive locks have their homes on three nodes. */
-static void one_lock(struct attack *attack, u16 number, unsigned int *frozen, unsigned int *met)
-{
-	struct kdsm_wire_lock lock = { .id = REGION, .number = number, .level = 1, .epoch = 5 };
-	struct kdsm_wire_lock_hand hand = { .lock = lock };
-	int error;
-
-	bad_names(attack, &lock);
-	bad_resumes(attack, &lock);
-	refused(attack, "handed over to one that does not wait", KDSM_MESSAGE_LOCK_HAND, &hand,
-		kdsm_wire_hand_size(0, 0));
-	error = lock_message(attack, KDSM_MESSAGE_LOCK_MEET, &lock, sizeof(lock));
-	*met += !error;
-	tap_ok(!error || error == -EINVAL, "lock, met: %s", tap_error(error));
-	for (lock.epoch = 0; lock.epoch < 3; lock.epoch++) {
-		error = lock_message(attack, KDSM_MESSAGE_LOCK_FREEZE, &lock, sizeof(lock));
-		*frozen += !error;
-		tap_ok(error <= 0 && lives(attack), "lock, frozen: %s", tap_error(error));
-	}
+	bad_turns(attack, &turn);
+	bad_passes(attack, REGION, number);
+	refused(attack, "handed over to one that does not wait", KDSM_MESSAGE_TURN_HAND, &turn,
+		kdsm_wire_turn_size(0));
+	refused(attack, "asked for", KDSM_MESSAGE_TURN_ENQUEUE, &turn, kdsm_wire_turn_size(0));
 }
 
 void attack_locks(struct attack *attack)
@@ -136,23 +119,11 @@ void attack_locks(struct attack *attack)
 		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
 		.part_size = 4 << 20,
 		.base = 0x200000000000ULL, .mode = 0600 };
-	struct kdsm_wire_lock_open open = { .id = REGION, .kind = KDSM_LOCK_DMCS, .t_dc = 1,
-		.t_r = 1, .t_w = 1, .t_l = { 1, 1, 1, 1, 1, 1, 1, 1 }, .first = 1 };
-	unsigned int frozen = 0, met = 0;
 
 	tap_result(attack_add(attack, &add), 0, "add of a region for locks");
 	bad_misses(attack);
-	/*
-	 * The node has no counter of readers, so the message fails, but the node knows the
-	 * lock then.
-	 */
-	for (open.number = 0; open.number < NODES; open.number++)
-		tap_result(lock_message(attack, KDSM_MESSAGE_RW_JOIN, &open, sizeof(open)), -EINVAL,
-			   "a lock is made known");
 	for (u16 number = 0; number < NODES; number++)
-		one_lock(attack, number, &frozen, &met);
-	tap_ok(met == 1, "one of them has its home there: %u", met);
-	tap_ok(frozen == 3, "and its own home freezes one, three times: %u", frozen);
+		one_lock(attack, number);
 	tap_result(lock_message(attack, KDSM_MESSAGE_REMOVE, &add.id, sizeof(add.id)), 0,
 		   "and its removal");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The simulation of the queues for a lock: options, seeds, counters. */
+/* The simulation of locks with a queue at the home: options, seeds, counters. */
 #include <stdio.h>
 
 #include "common/cli.h"
@@ -8,278 +8,268 @@
 struct config config;
 struct counts counts;
 
-/* The seed chooses the threshold of each level. */
-#define ANY_THRESHOLD	UINT64_MAX
-
 static struct options {
 	struct sim_options common;
-	unsigned int racks, chassis;	/* racks 0: the seed chooses */
-	uint64_t rounds, deaths;	/* 0: the seed chooses; none */
-	uint64_t threshold;
-	uint64_t measure;		/* time between acquisitions, in us; 0: not measured */
-	bool flat, home_dies;
-} options = { .common = SIM_OPTIONS(2, 8), .chassis = 1, .threshold = ANY_THRESHOLD };
+	unsigned int share, hold, away;	/* --measure */
+	uint64_t threads;
+	uint64_t threshold, deaths, t_dc, local;
+	bool flat, readers, home_dies, programs;
+} options = { .common = SIM_OPTIONS(2, 8), .threads = 1, .t_dc = 1,
+	    .local = 50 };
 
-/* In sim_defect.data: the defect shows only if nodes die */
+/* In sim_defect.data: the defect shows only then */
 #define DEATHS	1
+#define READERS	2
+#define PROGRAMS	4
 
 static const struct sim_defect defects[BREAK_COUNT + 1] = {
-	[BREAK_TELL] = { "tell", "a holder ignores the node that says it is next" },
-	[BREAK_DEBT] = { "debt", "the debt does not go with the lock" },
-	[BREAK_OLD] = { "old", "a node forgets which tickets it has had", true },
-	[BREAK_KEEP] = { "keep", "a lock is kept in spite of a debt" },
-	[BREAK_DOUBT] = { "doubt", "a node in doubt whether it queues does so again", true },
-	[BREAK_HAND] = { "hand", "a hand-over without an answer is taken for done", true },
-	[BREAK_RING] = { "ring", "entries of the ring are not checked" },
-	[BREAK_EARLY] = { "early", "a hand-over that comes early is taken without a check" },
-	[BREAK_FENCE] = { "fence", "operations of a dead node land later", false, DEATHS },
-	[BREAK_GONE] = { "gone", "a node that handed over to a dead node forgets it", false,
-			 DEATHS },
+	[BREAK_OPEN] = { "open", "an admission without an answer is taken for not given", true,
+			 READERS },
+	[BREAK_GRANT] = { "grant", "a hand-over without an answer is taken for done", true },
+	[BREAK_READER] = { "reader", "a reader whose admission was lost does not ask again", true,
+			   READERS },
+	[BREAK_TWICE] = { "twice", "a repeated ENQUEUE is queued again", true },
+	[BREAK_LATE] = { "late", "the word does not tell the requests of a node apart", true },
+	[BREAK_SKIP] = { "skip", "a list loses its first node" },
+	[BREAK_FORGET] = { "forget", "a waiting node does not ask again", true },
+	[BREAK_SURVEY] = { "survey", "a node that has answered a survey hands over", false,
+			   DEATHS },
+	[BREAK_FREEZE] = { "freeze", "a hand-over of a former epoch is taken", true, DEATHS },
 	[BREAK_DEAD] = { "dead", "no node learns that a holder has died", false, DEATHS },
-	[BREAK_BUSY] = { "busy", "a node freezes with an atomic in flight", false, DEATHS },
-	[BREAK_RESUME] = { "resume", "a node resumes in any epoch", true, DEATHS },
-	[BREAK_FREE] = { "free", "a lock is freed before a node learns of the death", false,
-			 DEATHS },
+	[BREAK_ORPHAN] = { "orphan", "readers of a dead reader home stay", false,
+			   DEATHS | READERS },
+	[BREAK_VOID] = { "void", "an admission that was revoked is taken", true, READERS },
+	[BREAK_LIST] = { "list", "a holder ignores that other nodes wait" },
+	[BREAK_LOCAL] = { "local", "a thread that died with the lock is not told of" },
 	[BREAK_OUT] = { "out", "a node that was given up does not notice", false, DEATHS },
-	[BREAK_THAW] = { "thaw", "a frozen node goes on", false, DEATHS },
-	[BREAK_FLAT] = { "flat", "a node stays in queues of smaller elements", false, DEATHS },
-	[BREAK_WITH] = { "with", "a lock that goes with a smaller one is kept", false, DEATHS },
-	[BREAK_TWICE] = { "twice", "a node does not ask whether a lost atomic was done", true },
-	[BREAK_ID] = { "id", "a node takes itself for counted with a lock of its own element" },
-	[BREAK_PASSES] = { "passes", "the count of hand-overs does not go with the lock" },
-	[BREAK_CARRY] = { "carry", "the lock of a larger element does not go with a smaller one" },
-	[BREAK_PARENT] = { "parent", "the lock of a larger element is not left", true },
-	[BREAK_IDLE] = { "idle", "a lock is kept although a larger element wants it" },
-	[BREAK_ALONE] = { "alone", "a lock from the same element is taken for unwanted" },
-	[BREAK_BATCH] = { "batch", "more threads than waited at a node have the lock in a turn" },
-	[BREAK_TURNS] = { "turns", "an element has more turns than nodes" },
+	[BREAK_BIAS] = { "bias", "readers do not look at the bias again", false, PROGRAMS },
+	[BREAK_ORDER] = { "order", "an element keeps the lock as long as a node there waits" },
 };
 
 /* ---- options ---- */
 
-static int parse_racks(void *values, const char *text, char reason[REASON_SIZE])
+static int parse_measure(void *values, const char *text, char reason[REASON_SIZE])
 {
-	char end;
-	int n;
+	int n, rest = 0;
 
-	n = sscanf(text, "%ux%u%c", &options.racks, &options.chassis, &end);
-	if ((n == 1 || n == 2) && options.racks && options.chassis)
+	n = sscanf(text, "%u,%u,%u,%n", &options.share, &options.hold, &options.away, &rest);
+	if (n == 3 && rest && sim_cost_parse(text + rest))
 		return 0;
-	snprintf(reason, REASON_SIZE, "'%.48s' is not N or NxM", text);
-	return -1;
-}
-
-static int parse_cost(void *values, const char *text, char reason[REASON_SIZE])
-{
-	if (sim_cost_parse(text))
-		return 0;
-	snprintf(reason, REASON_SIZE, "'%.48s' is not a cost", text);
+	snprintf(reason, REASON_SIZE,
+		 "'%.48s' is not SHARE,HOLD,AWAY,RACKS, with or without the times", text);
 	return -1;
 }
 
 #define AT(member)	.offset = offsetof(struct options, member)
 
 static const struct cli_option table[] = {
-	{ "rounds", 'r', "COUNT", "Acquisitions of a node", CLI_NUMBER, AT(rounds),
-	  .range = { 1, U32_MAX, 1 } },
-	{ "racks", 'R', "N[xM]", "Spread the nodes over N racks, of M chassis each", CLI_PARSED,
-	  .parse = parse_racks },
-	{ "threshold", 'T', "COUNT", "Threshold of all levels; 0: automatic", CLI_NUMBER,
+	{ "measure", 'm', "SHARE,HOLD,AWAY,RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE[,EXTRA]]",
+	  "Simulate costs instead of faults, for 2 to 20 ms, and print rates. One in SHARE acquisitions "
+	  "writes (1: all; the others read). A thread has the lock for up to HOLD us, and wants it "
+	  "again after up to AWAY us. One way to the node itself, within a rack, and to another "
+	  "rack, an atomic, and a message take so many ns, of which the receiver spends EXTRA",
+	  CLI_PARSED, .parse = parse_measure },
+	{ "threads", 0, "COUNT", "With --measure: threads of a node (1)", CLI_NUMBER, AT(threads),
+	  .range = { 1, 64, 1 } },
+	{ "threshold", 'T', "COUNT", "With --measure: T_L of all levels; 0: automatic", CLI_NUMBER,
 	  AT(threshold), .range = { 0, U16_MAX, 1 } },
-	{ "flat", 'F', NULL, "Use one queue for all nodes", CLI_FLAG, AT(flat) },
+	{ "t-dc", 0, "COUNT", "With --measure: T_DC (1)", CLI_NUMBER, AT(t_dc),
+	  .range = { 1, KDSM_MAX_NODES, 1 } },
+	{ "local", 0, "NS", "With --measure: time to lock and unlock in mapped memory, in ns (50)",
+	  CLI_NUMBER, AT(local), .range = { 0, 1000000, 1 } },
+	{ "flat", 'F', NULL, "Serve nodes in order of arrival", CLI_FLAG, AT(flat) },
+	{ "readers", 'r', NULL, "Let some threads read in every seed", CLI_FLAG, AT(readers) },
 	{ "deaths", 'd', "COUNT", "Let up to COUNT nodes die, or be away for a while",
 	  CLI_NUMBER, AT(deaths), .range = { 1, KDSM_MAX_NODES, 1 } },
+	{ "programs", 'P', NULL,
+	  "Simulate only the mapped memory of one node, and the programs that write it", CLI_FLAG,
+	  AT(programs) },
 	{ "home-dies", 'H', NULL, "Let the home die", CLI_FLAG, AT(home_dies) },
-	{ "measure", 'm', "US",
-	  "Count operations under contention: a node wants the lock again after up to US "
-	  "microseconds; 1: at once", CLI_NUMBER, AT(measure), .range = { 1, 1000000, 1 } },
-	{ "cost", 'C', "RACKS[,SELF,NEAR,FAR,ATOMIC,MESSAGE[,EXTRA]]",
-	  "With --measure: simulate costs instead of faults, and print a rate; see --help of "
-	  "sim-rw", CLI_PARSED, .parse = parse_cost },
 	{ 0 }
 };
 
 static int check(char *reason)
 {
-	if (defects[sim_broken].data == DEATHS)
+	if (defects[sim_broken].data & DEATHS)
 		options.deaths = 2;
-	if (options.home_dies && !options.deaths)
-		options.deaths = 1;
+	if (defects[sim_broken].data & READERS)
+		options.readers = true;
+	if (defects[sim_broken].data & PROGRAMS)
+		options.programs = true;
+	if (sim_cost.units)
+		options.common.seeds = options.common.seeds ?: 1;
 	return 0;
 }
 
 static bool report(void)
 {
-	unsigned int i;
+	u64 all = counts.locks + counts.reads;
 
-	if (!options.measure)
+	if (!sim_cost.units)
 		return true;
-	if (sim_cost.units)
-		printf("%.3f acquisitions a us\n",
-		       counts.holds * (double)sim_cost.units / counts.time);
-	printf("nodes %u-%u: %llu acquisitions, operations an enqueue %.3f (most %llu), a release %.3f, of which %.1f %% hand over\n",
-	       options.common.nodes_min, options.common.nodes_max, counts.enters,
-	       (double)counts.enter_operations / counts.enters, counts.enter_most,
-	       (double)counts.leave_operations / counts.leaves,
-	       100.0 * counts.hand_overs / counts.leaves);
-	printf("operations a hold %.3f; holds that change the element of level",
-	       (double)counts.operations / counts.holds);
-	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
-		if (counts.crossed[i - 1])
-			printf(" %u: %.2f %%", i, 100.0 * counts.crossed[i - 1] / counts.holds);
-	printf("\nthe longest wait is %.1f times the median\n",
-	       (double)counts.wait_longest / (counts.wait_median ?: 1));
+	printf("nodes %u: %.3f acquisitions a us, %llu of writers, %llu of readers; %.3f remote operations each\n",
+	       options.common.nodes_min, all * 1000.0 / counts.time, counts.locks, counts.reads,
+	       (double)counts.remote / all);
+	printf("the home's CPU serves messages %.1f %% of the time, so it could serve %.1f times as many\n",
+	       100.0 * counts.busy / counts.time, (double)counts.time / (counts.busy ?: 1));
+	printf("ENQUEUE %llu, HAND %llu, LEAVE %llu, swaps %llu; waits: median %llu ns, longest %llu ns, quotient %.1f\n",
+	       counts.asked, counts.handed, counts.left, counts.swaps, counts.wait_median,
+	       counts.wait_longest, (double)counts.wait_longest / (counts.wait_median ?: 1));
 	return true;
 }
 
 /* ---- seeds ---- */
 
-static void choose_place(void)
+static void choose_measure(void)
 {
-	config.home = sim_below(sim.nodes);
-	config.racks = options.racks ?: sim_chance(3) ? 1 : sim_between(2, 4);
-	config.chassis = options.racks ? options.chassis :
-			 sim_chance(2) ? 1 : sim_between(2, 3);
-	config.mixed = !options.racks;
+	sim.steps_max = 1000000000;
+	config.home = 0;
+	config.racks = sim_cost.racks;
+	config.chassis = 1;
 	config.flat = options.flat;
-}
-
-static u32 choose_threshold(void)
-{
-	if (options.threshold != ANY_THRESHOLD)
-		return options.threshold ?: KDSM_LOCK_T_L_AUTO;
-	return sim_chance(3) ? KDSM_LOCK_T_L_AUTO : sim_between(1, 6);
+	config.rw = options.share != 1;
+	config.share = options.share;
+	config.threads = options.threads;
+	config.hold = options.hold;
+	config.away = options.away;
+	config.t_dc = options.t_dc;
+	config.local = options.local;
 }
 
 static void choose_load(void)
 {
-	unsigned int i;
-
-	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
-		config.t_l[i] = choose_threshold();
-	config.rounds = options.rounds ?: sim_between(1, 20);
+	config.home = sim_below(sim.nodes);
+	config.racks = sim_chance(3) ? 1 : sim_between(1, min(4U, sim.nodes));
+	config.chassis = sim_chance(2) ? 1 : sim_between(2, 3);
+	config.flat = options.flat || sim_chance(4);
+	config.rw = options.readers || sim_chance(2);
+	config.share = sim_chance(4) ? 1 : sim_between(2, 8);
+	config.threads = sim_between(1, 3);
+	config.rounds = sim_chance(8) ? sim_between(20, 60) : sim_between(1, 12);
 	config.hold = sim_chance(2) ? 3 : sim_between(1, 200);
 	config.away = sim_chance(2) ? 3 : sim_between(1, 1000);
 	config.keep = sim_below(4);
-	config.again = sim_below(3);
-	config.try = sim_chance(2) ? sim_between(2, 10) : 0;
-	config.check = sim_below(4);
-	config.wanting = sim_between(1, 3);
-	/* In half of the seeds tickets wrap during the run. */
-	config.ticket = sim_chance(2) ? 0 : KDSM_TICKET_MASK - sim_below(20);
-	config.old = !sim_below(4);
-}
-
-static void choose_deaths(void)
-{
-	if (sim.nodes > 2)
-		config.deaths = sim_between(1, min_t(u64, options.deaths, sim.nodes - 2));
-	config.die = sim_chance(2) ? 2000 : 20000;
-	config.returns = sim_chance(2);
-	config.home_dies = options.home_dies;
-	if (config.home_dies)
-		config.deaths = 0;
-	config.old = false;
-}
-
-/* Let nodes want the lock again after --measure microseconds, and make links fast. */
-static void choose_measure(void)
-{
-	config.old = false;
-	config.away = options.measure == 1 ? 0 : options.measure;
-	config.hold = 2;
-	config.keep = 0;
-	config.again = 0;
-	config.check = 0;
-	config.wanting = 1;
-	config.try = 0;
-	sim.delay = 3;
-	sim.late = 0;
-	sim.preempt = 0;
+	config.try = sim_chance(2) ? sim_between(2, 8) : 0;
+	config.timed = sim_chance(2) ? sim_between(2, 10) : 0;
+	config.die = sim_chance(3) ? sim_between(3, 20) : 0;
+	config.greedy = sim_chance(4) ? 3 : 0;
+	config.tunes = sim_chance(3) ? sim_between(1, 10) : 0;
+	config.t_dc = sim_between(1, sim.nodes);
 }
 
 static void choose(u64 seed)
 {
 	memset(&config, 0, sizeof(config));
-	choose_place();
+	if (sim_cost.units) {
+		choose_measure();
+		return;
+	}
 	choose_load();
+	/* A node that waits asks once a second, so a hang takes few steps a second. */
+	sim.steps_max = 300000ULL * DIV_ROUND_UP(sim.nodes, 8);
 	sim_choose_schedule();
 	sim_choose_errors(4, 4);
-	/* Some requests need an answer from every node, so make errors rarer with many nodes. */
-	if (sim.error && (sim.nodes > 8 || options.deaths))
+	if (sim.error && sim.nodes > 8)
 		sim.error += 8 * sim.nodes;
-	/* After a lost operation only the checksum tells a node an old entry from its own. */
-	config.old &= !sim.error;
-	if (options.deaths)
-		choose_deaths();
-	if (options.measure)
-		choose_measure();
+	if (options.deaths && sim.nodes > 2) {
+		config.deaths = sim_between(1, min_t(u64, options.deaths, sim.nodes - 2));
+		config.when = sim_chance(2) ? 2000 : 20000;
+	}
+	if (options.home_dies) {
+		config.home_dies = true;
+		config.home_returns = sim_chance(2);
+		config.when = sim_chance(2) ? 2000 : 20000;
+	}
+	sim.ghost = sim.error ? 3 : 0;
+	sim.nomem = !options.common.plain && sim_chance(4) ? sim_between(2, 50) : 0;
 }
 
 static void start(void)
 {
-	sim_event(SIM_NONE, "racks %u of %u chassis, home %u, rounds %u hold %u away %u keep %u again %u try %u deaths %u home dies %u",
-		  config.racks, config.chassis, config.home, config.rounds, config.hold,
-		  config.away, config.keep, config.again, config.try, config.deaths,
-		  config.home_dies);
-	nodes_start();
-	serve_start();
+	unsigned int i;
+
+	sim_event(SIM_NONE, "home %u racks %u chassis %u flat %u rw %u share %u threads %u rounds %u hold %u away %u keep %u timed %u die %u greedy %u tunes %u deaths %u home dies %u T_DC %u",
+		  config.home, config.racks, config.chassis, config.flat, config.rw,
+		  config.share, config.threads, config.rounds, config.hold, config.away,
+		  config.keep, config.timed, config.die, config.greedy, config.tunes,
+		  config.deaths, config.home_dies, config.t_dc);
+	if (options.programs) {
+		config.die = sim_chance(2) ? 20 : 200;
+		config.rounds += 20;
+		programs_start();
+		return;
+	}
 	deaths_start();
+	nodes_start();
+	for (i = 0; i < KDSM_LOCK_LEVELS; i++)
+		home->thresholds.t_l[i] = options.threshold ?: KDSM_LOCK_T_L_AUTO;
+	home->thresholds.t_r = 64;
+	home->thresholds.t_w = 16;
+	threads_start();
 }
 
 static void stop(void)
 {
+	if (options.programs) {
+		programs_stop();
+		return;
+	}
+	threads_stop();
 	nodes_stop();
-	serve_stop();
 	deaths_stop();
-	if (options.measure)
-		waits_count();
+}
+
+static void tell(void)
+{
+	if (!options.programs)
+		nodes_tell();
 }
 
 /* ---- the program ---- */
 
 static const struct sim_counter counters[] = {
-	{ "enters", &counts.enters },
-	{ "enter-operations", &counts.enter_operations },
-	{ "enter-operations-most", &counts.enter_most, true },
-	{ "leaves", &counts.leaves },
-	{ "leave-operations", &counts.leave_operations },
-	{ "hand-overs", &counts.hand_overs },
-	{ "tries", &counts.tries },
-	{ "busy", &counts.busy },
-	{ "holds", &counts.holds },
-	{ "crossed-2", &counts.crossed[1] },
-	{ "crossed-3", &counts.crossed[2] },
-	{ "crossed-4", &counts.crossed[3] },
-	{ "node-operations", &counts.operations },
+	{ "locks", &counts.locks },
+	{ "reads", &counts.reads },
+	{ "remote", &counts.remote },
+	{ "enqueues", &counts.asked },
+	{ "hands", &counts.handed },
+	{ "leaves", &counts.left },
+	{ "swaps", &counts.swaps },
 	{ "deaths", &counts.deaths },
 	{ "given-up", &counts.given_up },
-	{ "recoveries", &counts.recoveries },
+	{ "surveys", &counts.surveys },
+	{ "dismissals", &counts.dismissals },
+	{ "processes-died", &counts.died },
+	{ "timed-out", &counts.timed_out },
+	{ "lost", &counts.lost },
+	{ "passed-over", &counts.passed, true },
 	{ "time", &counts.time },
+	{ "busy", &counts.busy },
 	{ "wait-median", &counts.wait_median, true },
 	{ "wait-longest", &counts.wait_longest, true },
 	{ 0 }
 };
 
 const struct sim_program sim_program = {
-	.doc = "Runs the queues of nodes for a lock on simulated nodes, once for each seed.",
+	.doc = "Runs locks with a queue at the home on simulated nodes, once for each seed.",
 	.options = &options.common,
 	.option_table = table,
 	.nodes_least = 2,
 	.defects = defects,
 	.counters = counters,
 	.message_name = message_names,
+	.lacks_memory = true,
 	.check = check,
 	.report = report,
 	.choose = choose,
 	.start = start,
 	.stop = stop,
-	.tell = nodes_tell,
-	.send = message_send,
+	.tell = tell,
+	.send = message_sent,
 	.serve = serve_message,
-	.delivered = message_delivered,
+	.delivered = message_done,
 	.operate = serve_operation,
-	.lacks_memory = true,
 	.may_land = batch_may_land,
 	.heard = node_heard,
+	.tie = node_tie,
 };

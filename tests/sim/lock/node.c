@@ -1,669 +1,365 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Nodes that queue, wait, hold the lock, keep it and hand it over, and the invariants: the
- * lock has one holder at a time, a queue serves tickets in order, and every node gets the
- * lock.
- */
+/* The protocol's objects of each node, and the tasks that send for them. */
 #include <stdio.h>
 
 #include "sim.h"
 
-/* One queue, as the checks see it */
-struct element {
-	u32 last;		/* ticket of the last holder */
-	u64 passed;		/* holds of a lock that was not idle, while unheard was 0 */
-	unsigned int unheard;	/* waiters that perhaps no other node knows of */
-};
-
-static struct node {
-	struct kdsm_tree tree;
-	char location[24];
-	struct sim_queue wait;
-	bool woken;
-	u32 dead;			/* KDSM_BATON_DEAD until a holder of this node was told */
-	const struct kdsm_queue *unheard;	/* the node waits there; see struct element */
-	struct element elements[KDSM_LOCK_LEVELS];	/* queues whose home it is, by level */
-	/* by index in tree.queues: */
-	bool had[KDSM_LOCK_LEVELS];	/* the node held the queue when look() last ran */
-	u64 since[KDSM_LOCK_LEVELS];	/* passed when the node queued, plus 1; 0: not waiting */
-	unsigned int bypass[KDSM_LOCK_LEVELS];	/* most holds of others while the node waits */
-} *nodes;
-
+struct node *nodes;
+struct kdsm_lock_home *home;
+bool ended;
 static struct kdsm_topology *topology;
-static u32 waits[1 << 18];	/* from the wish to the hold, of all seeds, in us */
-static unsigned int wait_count;
-static int holder;		/* -1: none */
-static int before;		/* the last holder; -1: none */
-static int lost_by;		/* the last holder that was given up */
-static unsigned int active;	/* nodes that are not done */
-static unsigned int left;	/* nodes that have left the lock for good */
+static struct kdsm_ranks *ranks;
 
-struct kdsm_queue *queue_of(unsigned int node)
+/* Tasks of a node; the home's task is at the home only */
+enum { TASK_TURN, TASK_PASS, TASK_READER, TASK_HOME };
+
+void node_wake(struct node *node, unsigned int task)
 {
-	return kdsm_tree_root(&nodes[node].tree);
+	node->woken[task] = true;
+	sim_wake(&node->wake[task]);
 }
 
-struct kdsm_tree *tree_of(unsigned int node)
+void home_wake(void)
 {
-	return &nodes[node].tree;
+	node_wake(&nodes[config.home], TASK_HOME);
 }
 
-static void wake(struct kdsm_queue *queue)
+void node_changed(struct node *node)
 {
-	struct node *node = queue->owner;
-
-	node->woken = true;
-	sim_wake(&node->wait);
+	node_wake(node, TASK_TURN);
+	node_wake(node, TASK_PASS);
+	node_step(node);
 }
 
-static void missed(struct kdsm_queue *queue, unsigned int node, bool stuck)
+/* ---- calls of the protocol ---- */
+
+static void turn_changed(struct kdsm_turn *turn)
 {
-	node_missed(node, stuck);
+	node_changed(container_of(turn, struct node, turn));
 }
 
-static const struct kdsm_queue_ops ops = {
-	.granted = wake,
-	.wanted = wake,
-	.missed = missed,
+static void turn_missed(struct kdsm_turn *turn, unsigned int node)
+{
+}
+
+static const struct kdsm_turn_ops turn_ops = {
+	.changed = turn_changed,
+	.missed = turn_missed,
 };
 
-void node_wake(unsigned int node)
+static void pass_changed(struct kdsm_pass *pass)
 {
-	wake(queue_of(node));
+	node_changed(container_of(pass, struct node, pass));
 }
 
-bool nodes_active(void)
+static void pass_missed(struct kdsm_pass *pass, unsigned int node)
 {
-	return active || left < sim.nodes;
 }
 
-/* Whether the seed loses messages, operations or nodes */
-static bool loses(void)
+static unsigned int pass_parent(struct kdsm_pass *pass)
 {
-	return sim.error || config.deaths || config.home_dies;
+	unsigned int node = kdsm_fabric_node(pass->fabric);
+	unsigned int parent = node - node % config.t_dc;
+
+	return !pass->era || is_given_up(parent) || sim_is_cut(parent) ? config.home : parent;
 }
 
-/* Whether the node or the home is dead */
-static bool is_over(const struct node *node)
+static const struct kdsm_pass_ops pass_ops = {
+	.changed = pass_changed,
+	.parent = pass_parent,
+	.missed = pass_missed,
+};
+
+static void reader_work(struct kdsm_reader_home *reader)
 {
-	return is_dead(node - nodes) || is_dead(config.home);
+	node_wake(container_of(reader, struct node, reader), TASK_READER);
 }
 
-/* Let the node notice that the home has given it up. */
-static void look_out(struct node *node)
-{
-	bool had;
+static const struct kdsm_reader_home_ops reader_ops = {
+	.work = reader_work,
+};
 
-	if (sim_broken != BREAK_OUT && kdsm_tree_is_out(&node->tree, &had))
-		sim_event(SIM_NONE, "is out, and had it: %u", had);
+static void reader_pass_changed(struct kdsm_pass *pass)
+{
+	reader_work(container_of(pass, struct kdsm_reader_home, pass));
 }
 
-/* KDSM_BATON_DEAD if a holder has died and no later holder of this node was told; else 0. */
-static u32 flags(struct node *node)
+static unsigned int reader_pass_parent(struct kdsm_pass *pass)
 {
-	return sim_broken == BREAK_FREE ? 0 : node->dead;
+	return config.home;
 }
 
-/* Wait until another fiber wakes the node, for this time at most. */
-static void node_wait(struct node *node, u64 us)
-{
-	u64 end = sim_now() + us * (sim_cost.units ?: 1);
+static const struct kdsm_pass_ops reader_pass_ops = {
+	.changed = reader_pass_changed,
+	.parent = reader_pass_parent,
+	.missed = pass_missed,
+};
 
-	for (;;) {
-		sim_prepare(&node->wait);
-		if (node->woken || !sim_block(&node->wait, end))
-			break;
+static void home_work(struct kdsm_lock_home *lock)
+{
+	home_wake();
+}
+
+static void home_missed(struct kdsm_lock_home *lock, unsigned int node)
+{
+}
+
+static const struct kdsm_lock_home_ops home_ops = {
+	.work = home_work,
+	.missed = home_missed,
+};
+
+/* ---- tasks ---- */
+
+struct task {
+	struct node *node;
+	unsigned int task;
+};
+
+static u64 task_advance(const struct task *task)
+{
+	if (sim_broken == BREAK_FORGET && task->node->turn.state == KDSM_TURN_WAITING)
+		task->node->turn.poll = U64_MAX;
+	if (sim_broken == BREAK_READER && task->node->pass.state == KDSM_PASS_WAITING)
+		task->node->pass.poll = U64_MAX;
+	switch (task->task) {
+	case TASK_TURN:
+		return kdsm_turn_advance(&task->node->turn);
+	case TASK_PASS:
+		return kdsm_pass_advance(&task->node->pass);
+	case TASK_READER:
+		return kdsm_reader_home_advance(&task->node->reader);
+	default:
+		return kdsm_home_advance(home);
 	}
-	sim_cancel(&node->wait);
-	node->woken = false;
 }
 
-static u64 operations(const struct node *node)
+/* In units of simulated time */
+static u64 units(u64 ns)
 {
-	struct kdsm_queue_stats stats;
-
-	kdsm_tree_stats(&node->tree, &stats);
-	return stats.atomics + stats.puts + stats.gets + stats.messages;
+	return sim_cost.units ? ns * sim_cost.units / 1000 : ns / 1000 + 1;
 }
 
-static unsigned int number(const struct node *node)
+static void task_run(void *arg)
 {
-	return node - nodes;
-}
+	struct task task = *(struct task *)arg;
+	struct node *node = task.node;
+	u64 delay, end;
 
-/* ---- checks ---- */
-
-void holder_lost(unsigned int node)
-{
-	if (holder == (int)node) {
-		holder = -1;
-		lost_by = node;
-		must_tell = true;
-		may_tell = true;
-	}
-}
-
-static struct element *element_of(const struct kdsm_queue *queue)
-{
-	return &nodes[queue->home].elements[queue->level];
-}
-
-/* The node holds queue i now. Check how many holds passed it; lost messages void the bound. */
-static void check_bypass(struct node *node, unsigned int i)
-{
-	const struct kdsm_queue *queue = node->tree.queues[i];
-	u64 others = element_of(queue)->passed + 1 - node->since[i];
-
-	if (node->since[i] && !sim.error && others > node->bypass[i])
-		sim_fail(SIM_NONE, "level %u: node %u waited for %llu holds, not %u",
-			 queue->level, number(node), others, node->bypass[i]);
-	node->since[i] = 0;
-}
-
-/*
- * Check that the queue serves tickets in order. A queue that moved along with a smaller one
- * keeps the last ticket.
- */
-static void check_order(struct node *node, unsigned int i)
-{
-	struct kdsm_queue *queue = node->tree.queues[i];
-	u32 *last = &element_of(queue)->last;
-
-	if (queue->ticket != ((*last + !queue->moved) & KDSM_TICKET_MASK))
-		sim_fail(SIM_NONE, "level %u: ticket %u is served after %u", queue->level,
-			 queue->ticket, *last);
-	*last = queue->ticket;
-	check_bypass(node, i);
-	if (sim_broken == BREAK_ALONE)
-		queue->moved = false;
-}
-
-/* The state of the lock at the node. Checks the queues that the node holds since the last call. */
-static enum kdsm_queue_state look(struct node *node)
-{
-	enum kdsm_queue_state state = kdsm_tree_state(&node->tree);
-	bool regained = node->tree.regained;
-	unsigned int i;
-
-	node->tree.regained = false;
-	for (i = 0; i < node->tree.count; i++) {
-		bool held = kdsm_queue_state(node->tree.queues[i]) == KDSM_QUEUE_HELD;
-
-		if (held && (!node->had[i] || regained)) {
-			node->had[i] = true;
-			node->dead = kdsm_tree_flags(&node->tree);
-			if (config.deaths || config.home_dies)
-				continue;
-			check_order(node, i);
+	free(arg);
+	while (!ended && !is_dead(node->number)) {
+		node->woken[task.task] = false;
+		delay = task_advance(&task);
+		end = delay ? sim_now() + units(delay) : sim_now() + units(2 * NSEC_PER_SEC);
+		for (;;) {
+			sim_prepare(&node->wake[task.task]);
+			if (node->woken[task.task] || !sim_block(&node->wake[task.task], end))
+				break;
 		}
-		node->had[i] = held;
-	}
-	return state;
-}
-
-void ticket_renewed(unsigned int home, unsigned int level, u32 ticket)
-{
-	nodes[home].elements[level].last = ticket;
-}
-
-static void count_crossing(unsigned int from, unsigned int to)
-{
-	unsigned int level = 2;
-
-	for (; level < topology->levels; level++) {
-		const u16 *elements = kdsm_topology_level(topology, level);
-
-		if (elements[from] != elements[to])
-			break;
-	}
-	counts.crossed[level - 1]++;
-}
-
-/*
- * Check that this holder learned of a death exactly if there was one. False: the thread gives
- * the lock back and has not learned of it.
- */
-static bool check_told(struct node *node)
-{
-	if (!node->dead) {
-		if (must_tell)
-			sim_fail(SIM_NONE, "node %u does not learn that the last holder has died",
-				 number(node));
-		return true;
-	}
-	if (!may_tell)
-		sim_fail(SIM_NONE, "node %u learns of a death, but no holder has died",
-			 number(node));
-	/* In one case of three the thread that waited has given up. */
-	if (sim_chance(3))
-		return false;
-	node->dead = 0;
-	must_tell = false;
-	may_tell = sim.error || config.returns;
-	return true;
-}
-
-/* Count a hold. idle: the lock was idle at this node, so the hold needed no queue. */
-static void count_hold(struct node *node, bool idle)
-{
-	unsigned int me = number(node), i;
-
-	if (before >= 0 && before != (int)me)
-		count_crossing(before, me);
-	before = me;
-	counts.holds++;
-	for (i = 0; i < node->tree.count; i++) {
-		struct element *element = element_of(node->tree.queues[i]);
-
-		element->passed += !idle && !element->unheard;
+		sim_cancel(&node->wake[task.task]);
 	}
 }
 
-static void hold(struct node *node, bool idle)
+static void task_start(struct node *node, unsigned int number, const char *name)
 {
-	unsigned int me = number(node);
-	enum kdsm_queue_state state;
+	struct task *task = malloc(sizeof(*task));
 
-	/* A node that is not tied has lost the lock, but does not know this yet. */
-	if (look(node) != KDSM_QUEUE_HELD || !is_tied(me) || is_over(node))
-		return;
-	if (!check_told(node))
-		return;
-	if (holder >= 0)
-		sim_fail(SIM_NONE, "nodes %u and %d have the lock", me, holder);
-	holder = me;
-	count_hold(node, idle);
-	sim_event(SIM_NONE, "has the lock");
-	sim_sleep(sim_below(config.hold + 1));
-	state = look(node);
-	if (is_dead(me))
-		return;
-	if (!is_tied(me)) {
-		/* The hold has ended well, so the next holder need not be told. */
-		if (lost_by == (int)me)
-			must_tell = false;
-		return;
-	}
-	if (holder != (int)me || state != KDSM_QUEUE_HELD)
-		sim_fail(SIM_NONE, "node %u has lost the lock", me);
-	holder = -1;
+	*task = (struct task) { node, number };
+	sim_spawn(node->number, name, 0, task_run, task);
 }
 
-/* ---- acquiring ---- */
+/* ---- start and stop ---- */
 
-/* Note that perhaps no other node knows that the node waits in the queue; NULL: others know. */
-static void set_unheard(struct node *node, const struct kdsm_queue *queue)
+static void topology_make(void)
 {
-	if (node->unheard)
-		element_of(node->unheard)->unheard--;
-	if (queue)
-		element_of(queue)->unheard++;
-	node->unheard = queue;
-}
-
-static int enter(struct node *node)
-{
-	const struct kdsm_queue *queue = node->tree.queues[node->tree.at];
-	u64 ops = operations(node);
-	int err;
-
-	set_unheard(node, queue);
-	err = kdsm_tree_enter(&node->tree);
-	if (kdsm_queue_state(queue) != KDSM_QUEUE_WAITING || queue->published)
-		set_unheard(node, NULL);
-	node->since[node->tree.at] = element_of(queue)->passed + 1;
-	ops = operations(node) - ops;
-	counts.enters++;
-	counts.enter_operations += ops;
-	if (ops > counts.enter_most)
-		counts.enter_most = ops;
-	return err;
-}
-
-static void leave(struct node *node, bool keep);
-
-/* Try to take the lock without waiting. False: the lock is not free. */
-static bool try(struct node *node, int *err)
-{
-	counts.tries++;
-	*err = kdsm_tree_try(&node->tree);
-	if (*err != -EBUSY)
-		return true;
-	counts.busy++;
-	if (look(node) == KDSM_QUEUE_PARTLY)
-		leave(node, false);
-	return false;
-}
-
-static void check_entered(struct node *node, int err)
-{
-	struct kdsm_tree *tree = &node->tree;
-
-	if (err && loses())
-		sim_sleep(100);
-	else if (err)
-		sim_fail(SIM_NONE, "queueing gave %d, although nothing is lost", err);
-	if (sim_broken == BREAK_DOUBT && tree->queues[tree->at]->state == KDSM_QUEUE_DOUBT)
-		tree->queues[tree->at]->state = KDSM_QUEUE_NONE;
-}
-
-/* Wait, and let the protocol check the wait. *polls: number of calls for this acquisition. */
-static void wait_and_poll(struct node *node, unsigned int *polls)
-{
-	/* With more nodes a waiter waits longer for the others' messages. */
-	node_wait(node, max(2000, 100 * sim.nodes));
-	/* A node has to search for its predecessor only if messages may be lost. */
-	kdsm_tree_poll(&node->tree, loses() && ++*polls % 64 == 0);
-	if (node->unheard && node->unheard->published)
-		set_unheard(node, NULL);
-}
-
-/* Get the lock. False: the lock was not free, and the node only tried; or is_over(). */
-static bool acquire(struct node *node)
-{
-	bool tries = sim_chance(config.try);
-	unsigned int polls = 0;
-	int err;
-
-	for (;;) {
-		if (is_over(node))
-			return false;
-		look_out(node);
-		switch (look(node)) {
-		case KDSM_QUEUE_NONE:
-		case KDSM_QUEUE_PARTLY:
-			if (!tries)
-				err = enter(node);
-			else if (!try(node, &err))
-				return false;
-			check_entered(node, err);
-			break;
-		case KDSM_QUEUE_HELD:
-			set_unheard(node, NULL);
-			return true;
-		default:
-			wait_and_poll(node, &polls);
-			break;
-		}
-	}
-}
-
-/* Give the lock up, or hand it over, because no thread of this node wants it. */
-static void leave(struct node *node, bool keep)
-{
-	struct kdsm_tree *tree = &node->tree;
-	u64 before = operations(node);
-	struct kdsm_queue_stats stats;
-	unsigned int i;
-	u64 handed;
-	int err;
-
-	kdsm_tree_stats(tree, &stats);
-	handed = stats.handed;
-	look_out(node);
-	while ((err = kdsm_tree_leave(tree, keep || flags(node), flags(node)))) {
-		/* The node got the lock again, which look() must see first. */
-		if (is_over(node) || tree->regained)
-			return;
-		look_out(node);
-		if (!loses() && err != -EAGAIN)
-			sim_fail(SIM_NONE, "leaving gave %d, although nothing is lost", err);
-		for (i = 0; i < tree->count; i++) {
-			if (sim_broken == BREAK_TWICE)
-				tree->queues[i]->uncertain = false;
-			if (sim_broken == BREAK_PARENT && i && !tree->queues[0]->state)
-				tree->queues[i]->state = KDSM_QUEUE_NONE;
-		}
-		sim_sleep(100);
-	}
-	look(node);
-	kdsm_tree_stats(tree, &stats);
-	counts.leaves++;
-	counts.leave_operations += operations(node) - before;
-	counts.hand_overs += stats.handed - handed;
-}
-
-static bool can_idle(struct node *node)
-{
-	struct kdsm_tree *tree = &node->tree;
-
-	if (sim_broken == BREAK_KEEP)
-		return !kdsm_tree_is_wanted(tree);
-	if (sim_broken == BREAK_IDLE)
-		return kdsm_queue_can_idle(tree->queues[0]);
-	return kdsm_tree_can_idle(tree);
-}
-
-static void release(struct node *node, bool keep)
-{
-	while (look(node) != KDSM_QUEUE_NONE && !is_over(node) &&
-	       !((keep || flags(node)) && can_idle(node)))
-		leave(node, keep);
-}
-
-/* Wait, and hand the lock over when another node wants it. */
-static void idle(struct node *node, u64 us)
-{
-	u64 end = sim_now() + us;
-
-	while (sim_now() < end && !is_over(node)) {
-		node_wait(node, end - sim_now());
-		look_out(node);
-		if (look(node) == KDSM_QUEUE_HELD && !can_idle(node))
-			release(node, sim_chance(2));
-	}
-}
-
-/* Let the threads of a node that has got the lock use it, and release it. */
-static void use(struct node *node, bool was_idle)
-{
-	unsigned int i;
-
-	if (!was_idle)
-		kdsm_tree_count(&node->tree, config.wanting);
-	hold(node, was_idle);
-	for (i = sim_below(config.check + 1); i; i--) {
-		if (sim_broken == BREAK_BATCH)
-			node->tree.batch = KDSM_LOCK_T_L_MOST;
-		if (kdsm_tree_may_pass(&node->tree, config.wanting))
-			hold(node, false);
-	}
-	for (i = sim_below(config.again + 1); i; i--)
-		if (can_idle(node))
-			hold(node, true);
-	release(node, sim_chance(config.keep));
-}
-
-static void run(void *arg)
-{
-	struct node *node = arg;
-	unsigned int i;
-	bool was_idle;
-	u64 begin;
-
-	/* As a node does that opens the lock. */
-	kdsm_tree_meet(&node->tree);
-	sim_sleep(sim_below(config.away + 1));
-	for (i = 0; i < config.rounds && !is_over(node); i++) {
-		was_idle = look(node) == KDSM_QUEUE_HELD;
-		begin = sim_now();
-		if (acquire(node)) {
-			if (wait_count < sizeof(waits) / sizeof(waits[0]))
-				waits[wait_count++] = sim_now() - begin;
-			use(node, was_idle);
-		}
-		idle(node, sim_below(config.away + 1));
-	}
-	if (!--active)
-		counts.time += sim_now();
-	/* A node that is done may still have the lock, and must hand it over. */
-	while ((active || deaths_pending()) && !is_over(node))
-		idle(node, 10000);
-	node->dead = 0;
-	release(node, false);
-	left++;
-}
-
-static int compare(const void *a, const void *b)
-{
-	u32 x = *(const u32 *)a, y = *(const u32 *)b;
-
-	return (x > y) - (x < y);
-}
-
-void waits_count(void)
-{
-	qsort(waits, wait_count, sizeof(waits[0]), compare);
-	if (wait_count) {
-		counts.wait_median = waits[wait_count / 2];
-		counts.wait_longest = waits[wait_count - 1];
-	}
-}
-
-/* Give each node a location. */
-static void place(void)
-{
-	unsigned int i, all = config.racks * config.chassis, part;
+	unsigned int per_rack = DIV_ROUND_UP(sim.nodes, config.racks), i, rack;
+	unsigned int per_chassis = DIV_ROUND_UP(per_rack, config.chassis);
 
 	for (i = 0; i < sim.nodes; i++) {
-		part = config.mixed ? sim_below(all) : i * all / sim.nodes;
-		if (all > 1)
-			snprintf(nodes[i].location, sizeof(nodes[i].location),
-				 config.chassis > 1 ? "rack%u/chassis%u" : "rack%u",
-				 part / config.chassis, part);
-		/* Some nodes are in no rack. */
-		if (config.mixed && sim_chance(10))
+		rack = i / per_rack;
+		if (config.flat)
 			nodes[i].location[0] = 0;
+		else if (config.chassis > 1)
+			snprintf(nodes[i].location, sizeof(nodes[i].location), "r%u/c%u", rack,
+				 i % per_rack / per_chassis);
+		else
+			snprintf(nodes[i].location, sizeof(nodes[i].location), "r%u", rack);
 	}
 	topology = kdsm_topology_create(nodes[0].location, sizeof(nodes[0]), sim.nodes);
+	ranks = kdsm_ranks_create(topology);
 }
 
-/* Most holds of one element while others wait in queue i */
-static unsigned int most(const struct kdsm_tree *tree, unsigned int i)
+static void node_start(struct node *node, unsigned int number)
 {
-	unsigned int level = tree->queues[i]->level, turn = config.wanting, part = 0, node, other;
-	const u16 *parts = i ? tree->queues[i - 1]->elements : NULL;
-	u32 t_l = config.t_l[level];
+	struct kdsm_fabric *fabric = sim_fabric(number);
 
-	if (t_l != KDSM_LOCK_T_L_AUTO)
-		return t_l;
-	/* Elements differ in the levels of their queues; this is the bound for all. */
-	for (t_l = 0; level < KDSM_LOCK_LEVELS; level++)
-		if (config.t_l[level] != KDSM_LOCK_T_L_AUTO)
-			t_l = max(t_l, config.t_l[level]);
-	turn = max(turn, t_l);
-	for (node = 0; parts && node < sim.nodes; node++) {
-		unsigned int size = 0;
+	node->number = number;
+	node->greedy = sim_chance(config.greedy);
+	node->turn.fabric = fabric;
+	node->turn.ops = &turn_ops;
+	node->turn.home = config.home;
+	node->turn.life = 1000;
+	node->turn.serial = sim_below(1000);
+	node->turn.number = 3;
+	kdsm_turn_init(&node->turn);
+	node->pass.fabric = fabric;
+	node->pass.ops = &pass_ops;
+	node->pass.home = config.home;
+	node->pass.life = 1000;
+	kdsm_pass_init(&node->pass);
+	node->reader.pass.fabric = fabric;
+	node->reader.pass.ops = &reader_pass_ops;
+	node->reader.pass.home = config.home;
+	node->reader.pass.life = 1000;
+	node->reader.ops = &reader_ops;
+	if (kdsm_reader_home_init(&node->reader))
+		sim_fail(SIM_NONE, "no memory at the start");
+}
 
-		for (other = 0; other < sim.nodes; other++)
-			size += parts[other] == parts[node];
-		part = max(part, size);
+/* Open another lock while memory is short: opening fails as a whole, or not at all. */
+static void open_run(void *arg)
+{
+	struct kdsm_lock_home *other = calloc(1, sizeof(*other));
+	struct kdsm_reader_home reader = { };
+	struct kdsm_ranks *shared;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		memset(other, 0, sizeof(*other));
+		other->fabric = sim_fabric(config.home);
+		if (!kdsm_home_init(other, ranks, topology->levels))
+			kdsm_home_exit(other);
+		memset(&reader, 0, sizeof(reader));
+		reader.pass.fabric = sim_fabric(config.home);
+		if (!kdsm_reader_home_init(&reader))
+			kdsm_reader_home_exit(&reader);
+		shared = kdsm_ranks_create(topology);
+		if (shared)
+			kdsm_ranks_destroy(shared);
 	}
-	return turn * clamp_t(unsigned int, part, 1, KDSM_LOCK_T_L_MOST);
-}
-
-/* Most holds of the other elements of queue i while this node waits in the queue */
-static unsigned int bypass(const struct kdsm_tree *tree, unsigned int i)
-{
-	const u16 *parts = i ? tree->queues[i - 1]->elements : NULL;
-	const struct kdsm_queue *queue = tree->queues[i];
-	unsigned int node, others = 0;
-
-	for (node = 0; node < sim.nodes; node++)
-		others += kdsm_queue_is_peer(queue, node) &&
-			  (!parts || (parts[node] == node && parts[queue->node] != node));
-	return others * most(tree, i);
+	free(other);
 }
 
 void nodes_start(void)
 {
-	struct kdsm_queue *model = calloc(1, sizeof(*model));
-	unsigned int i, j;
-
-	holder = -1;
-	before = -1;
-	lost_by = -1;
-	active = sim.nodes;
-	left = 0;
-	nodes = calloc(sim.nodes, sizeof(*nodes));
-	place();
-	for (i = 0; i < sim.nodes; i++) {
-		struct kdsm_tree *tree = &nodes[i].tree;
-
-		tree->topology = topology;
-		tree->levels = config.flat ? 2 : topology->levels;
-		tree->t_l = config.t_l;
-		model->ops = &ops;
-		model->owner = &nodes[i];
-		model->region = 7;
-		model->number = 3;
-		model->recovers = true;
-		model->node = i;
-		model->nodes = sim.nodes;
-		if (kdsm_tree_create(tree, model, config.home, 0))
-			sim_fail(SIM_NONE, "no memory for node %u", i);
-		for (j = 0; j < tree->count; j++) {
-			nodes[i].bypass[j] = bypass(tree, j);
-			if (sim_broken == BREAK_TURNS)
-				tree->sizes[j] = KDSM_LOCK_T_L_MOST;
-		}
-		for (j = 0; j < KDSM_LOCK_LEVELS; j++)
-			nodes[i].elements[j].last = (config.ticket - 1) & KDSM_TICKET_MASK;
-		sim_spawn(i, "node", 0, run, &nodes[i]);
-	}
-	free(model);
-}
-
-/* Check that the queues are empty after all nodes have left. */
-static void check_left(const struct node *node)
-{
 	unsigned int i;
 
-	for (i = 0; i < node->tree.count; i++) {
-		const struct kdsm_queue *queue = node->tree.queues[i];
-
-		if (queue_of(config.home)->flat && i < node->tree.count - 1)
-			continue;
-		if (queue_word(queue) << 31)
-			sim_fail(SIM_NONE, "no node has the lock, but the word of level %u is %016llx",
-				 queue->level, queue_word(queue));
-		if (kdsm_queue_state(queue) != KDSM_QUEUE_NONE && !is_dead(number(node)))
-			sim_fail(SIM_NONE, "all nodes have left, but node %u is in state %u",
-				 number(node), queue->state);
+	ended = false;
+	turns = 0;
+	nodes = calloc(sim.nodes, sizeof(*nodes));
+	topology_make();
+	for (i = 0; i < sim.nodes; i++)
+		node_start(&nodes[i], i);
+	home = calloc(1, sizeof(*home));
+	home->fabric = sim_fabric(config.home);
+	home->ops = &home_ops;
+	home->number = 3;
+	if (kdsm_home_init(home, ranks, topology->levels))
+		sim_fail(SIM_NONE, "no memory at the start");
+	for (i = 0; i < sim.nodes; i++) {
+		task_start(&nodes[i], TASK_TURN, "turn");
+		if (config.rw) {
+			task_start(&nodes[i], TASK_PASS, "pass");
+			task_start(&nodes[i], TASK_READER, "reader home");
+		}
 	}
+	task_start(&nodes[config.home], TASK_HOME, "home");
+	if (sim.nomem)
+		sim_spawn(config.home, "opens", 0, open_run, NULL);
+}
+
+void node_strikes(struct node *node, unsigned int dead)
+{
+	kdsm_reader_home_doom(&node->reader, dead);
+	kdsm_reader_home_strike(&node->reader, dead);
+	kdsm_pass_strike(&node->pass, dead);
+}
+
+void node_out(struct node *node, bool rebooted)
+{
+	/* Nothing else happens on the node before the protocol knows. */
+	node->loses = true;
+	node->stay++;
+	node->taken = false;
+	node->readers = 0;
+	node->chances = 0;
+	node->flags = 0;
+	if (rebooted) {
+		node->turn.life += 1000;
+		node->pass.life += 1000;
+		node->reader.pass.life += 1000;
+		node->turn.serial = sim_below(1000);
+		node->pass.request = sim_below(1000);
+		memset(&node->turn.report, 0, sizeof(node->turn.report));
+	}
+	kdsm_turn_out(&node->turn);
+	/* In this order, so that no reader of the new life is forgotten with the old ones */
+	kdsm_reader_home_out(&node->reader);
+	kdsm_pass_out(&node->pass);
+	node->loses = false;
+	node_step(node);
+}
+
+static void node_stop(struct node *node)
+{
+	const struct kdsm_turn_stats *stats = &node->turn.stats;
+
+	counts.asked += stats->asked;
+	counts.handed += stats->handed;
+	counts.left += stats->left;
+	counts.swaps += stats->free + stats->freed;
+	counts.remote += stats->atomics + stats->messages + node->pass.asked + node->pass.left +
+			 node->reader.pass.asked + node->reader.pass.left;
+	kdsm_reader_home_exit(&node->reader);
 }
 
 void nodes_stop(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < sim.nodes && !is_dead(config.home); i++) {
-		check_left(&nodes[i]);
-		counts.operations += operations(&nodes[i]);
-	}
 	for (i = 0; i < sim.nodes; i++)
-		kdsm_tree_destroy(&nodes[i].tree);
+		node_stop(&nodes[i]);
+	counts.surveys += home->epoch - 1;
+	counts.dismissals += home->dismissal;
+	kdsm_home_exit(home);
+	free(home);
+	kdsm_ranks_destroy(ranks);
 	kvfree(topology);
 	free(nodes);
 }
 
+static void home_tell(void)
+{
+	unsigned int i;
+
+	printf("home %u: state %u epoch %u turns %llu-%llu waiting %u push %llu sole %llx gate %u "
+	       "(%u wait, %u inside) row %u dismissed %lx undismissed %lx unheard %lx word %llx\n",
+	       config.home, home->state, home->epoch, home->first, home->last, home->order.count,
+	       home->push, home->sole, home->gate.state, home->gate.waiting, home->gate.inside,
+	       home->row, home->dismissed[0], home->undismissed[0], home->unheard[0],
+	       nodes[config.home].word);
+	for (i = 0; i < sim.nodes; i++)
+		printf("  node %u: entry %u life %llu serial %llu turn %llu; child %u request %llu\n",
+		       i, home->entries[i].state, home->entries[i].life, home->entries[i].serial,
+		       home->entries[i].turn, home->gate.children[i].state,
+		       home->gate.children[i].request);
+}
+
 void nodes_tell(void)
 {
-	unsigned int i, j;
+	unsigned int i;
 
+	home_tell();
 	for (i = 0; i < sim.nodes; i++) {
-		const struct kdsm_tree *tree = &nodes[i].tree;
+		const struct node *node = &nodes[i];
 
-		printf("node %u: %s\n", i, nodes[i].location);
-		for (j = 0; j < tree->count; j++) {
-			const struct kdsm_queue *queue = tree->queues[j];
-
-			printf("  %u: word %016llx state %u ticket %u held %u told %u tail %u\n",
-			       queue->level, queue_word(queue), queue->state, queue->ticket,
-			       queue->held, queue->told, queue->tail);
-			printf("    waiters %u rest %u id %u debt %u passes %u moved %u\n",
-			       queue->waiters, queue->rest, queue->baton.id, queue->baton.debt,
-			       queue->passes, queue->moved);
-		}
+		printf("node %u: state %u life %llu serial %llu turn %llu epoch %u list %u flags %x; "
+		       "writers %u taken %u readers %u waiting %u; pass %u parent %u request %llu; "
+		       "reader home %u (%u wait, %u inside), its pass %u\n", i, node->turn.state,
+		       node->turn.life, node->turn.serial, node->turn.turn, node->turn.epoch,
+		       node->turn.list.count, node->turn.flags, node->writers, node->taken,
+		       node->readers, node->waiting, node->pass.state, node->pass.parent,
+		       node->pass.request, node->reader.gate.state, node->reader.gate.waiting,
+		       node->reader.gate.inside, node->reader.pass.state);
 	}
 }

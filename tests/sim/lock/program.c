@@ -56,7 +56,7 @@ static void check(void)
 /* Returns true if the thread died. */
 static bool read_by_slot(struct program *program, u32 thread, u32 number)
 {
-	atomic64_t *slot = &memory.slots[thread % KDSM_LOCK_SLOTS];
+	atomic64_t *slot = &memory.slots[KDSM_LOCK_SLOT_INDEX(thread)];
 	bool barred;
 
 	slot->counter = KDSM_LOCK_SLOT(thread, number);
@@ -122,7 +122,7 @@ static void program_run(void *arg)
 			died = write_by_word(program, thread);
 		/* Anything in a slot of another thread, dead or alive, or of none */
 		if (!died && sim_chance(config.greedy))
-			memory.slots[count + 1 + sim_below(4)].counter =
+			memory.slots[KDSM_LOCK_SLOT_INDEX(count + 1 + sim_below(4))].counter =
 				KDSM_LOCK_SLOT(sim_below(2 * count) + count + 1, NUMBER);
 	}
 	program->dead = true;
@@ -132,8 +132,10 @@ static void program_run(void *arg)
 /* Readers have had their time. */
 static void end_reading(void)
 {
+	unsigned int died = 0;
+
 	kdsm_word_bar(&word);
-	while (sim_broken != BREAK_BIAS && !kdsm_word_drained(&word, count + 8))
+	while (sim_broken != BREAK_BIAS && !kdsm_word_drained(&word, count + 8, &died))
 		sim_sleep(5);
 }
 

@@ -148,10 +148,11 @@ static void step_writers(struct node *node)
 	if (node->taken || node->loses)
 		return;
 	if (!kdsm_turn_is_here(&node->turn)) {
-		if (first) {
+		if (first)
 			kdsm_turn_want(&node->turn, node->writers);
-			node_wake(node, 0);
-		}
+		else
+			kdsm_turn_drop(&node->turn);
+		node_wake(node, 0);
 		return;
 	}
 	if (first && (kdsm_turn_may_pass(&node->turn) || node->greedy)) {
