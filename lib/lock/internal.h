@@ -93,7 +93,7 @@ _Static_assert(sizeof(struct kdsm_line_area) == KDSM_LINE_SIZE, "the area has it
 #define LINE_VALUE	(LINE_CHANGE - LINE_POST)
 
 _Static_assert(!((KDSM_MAX_NODES - 1) >> LINE_SLOT_SHIFT), "a node fits");
-_Static_assert(LINE_MOST == LINE_IS_FRONT >> LINE_SLOT_SHIFT, "a slot fits");
+_Static_assert(!((LINE_IS_FRONT >> LINE_SLOT_SHIFT) - LINE_MOST), "a slot fits");
 
 static inline uint32_t make_front(unsigned int slot, unsigned int node)
 {

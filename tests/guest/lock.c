@@ -534,7 +534,8 @@ static void lock_signal(void)
 
 /* ---- the order of waiters ---- */
 
-#define PLACES 5	/* rounds, and the interval between signals, in ms, is prime to their times */
+/* Rounds. The interval between signals, in ms, is prime to their times. */
+#define PLACES 5
 #define SIGNALS 17
 
 /* Two waiters of a node; the first one is interrupted again and again. */
