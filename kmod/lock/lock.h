@@ -151,6 +151,8 @@ struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open
  * home does not answer: the first thread that locks finds that.
  */
 void kdsm_lock_meet(const struct kdsm_lock *lock);
+/* The home: if nobody has the lock, its word is free on return. Sleeps. */
+void kdsm_lock_open_word(struct kdsm_lock_home *home);
 /* A lock that is open here, or NULL */
 struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
 /* The reader home of this node, which is made now, or NULL: no memory */

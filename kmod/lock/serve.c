@@ -136,7 +136,7 @@ static int kdsm_lock_open_about(struct kdsm_cluster *cluster,
 	else if (reads && lock->readers && !kdsm_readers_home(lock->readers))
 		err = -ENOMEM;
 	else if (lock->home)
-		kdsm_home_advance(lock->home);
+		kdsm_lock_open_word(lock->home);
 	kdsm_region_put(region);
 	return err;
 }

@@ -4,6 +4,7 @@
  * locks, and their settings (registry.c). The home of a lock opens it when the first node asks for
  * it, and so does a reader home.
  */
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/hash.h>
@@ -257,6 +258,19 @@ static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *w
 	return 0;
 }
 
+void kdsm_lock_open_word(struct kdsm_lock_home *home)
+{
+	unsigned int tries;
+
+	/* The home's work may be doing it at the moment. */
+	for (tries = 0; tries < 100; tries++) {
+		kdsm_home_advance(home);
+		if (READ_ONCE(home->state) != KDSM_HOME_OPENING)
+			break;
+		usleep_range(100, 200);
+	}
+}
+
 void kdsm_lock_meet(const struct kdsm_lock *lock)
 {
 	const struct kdsm_wire_about wire = {
@@ -267,7 +281,7 @@ void kdsm_lock_meet(const struct kdsm_lock *lock)
 		kdsm_message(lock->turn.fabric, lock->turn.home, KDSM_MESSAGE_LOCK_MEET, &wire,
 			     sizeof(wire), NULL, NULL);
 	else
-		kdsm_home_advance(lock->home);
+		kdsm_lock_open_word(lock->home);
 }
 
 struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args)
