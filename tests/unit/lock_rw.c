@@ -228,6 +228,13 @@ static void *write_much(void *arg)
 	return NULL;
 }
 
+/* ThreadSanitizer does not see that the other process hands the lock from reader to writer. */
+#ifdef __SANITIZE_THREAD__
+#define RELATIVES 0
+#else
+#define RELATIVES 1
+#endif
+
 static void crowd_of(void **state, int pause)
 {
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
@@ -238,18 +245,19 @@ static void crowd_of(void **state, int pause)
 
 	pid = fork();
 	assert_true(pid >= 0);
-	if (!pid) {
+	if (!pid && RELATIVES) {
 		read_much(&crowd);
 		write_much(&crowd);
-		_exit(!!crowd.failures);
 	}
+	if (!pid)
+		_exit(!!crowd.failures);
 	for (i = 0; i < 6; i++)
 		threads[i] = start(i % 3 ? read_much : write_much, &crowd);
 	for (i = 0; i < 6; i++)
 		join(threads[i]);
 	reap(pid);
 	assert_int_equal(crowd.failures, 0);
-	assert_int_equal(crowd.words[0], 3 * ROUNDS);
+	assert_int_equal(crowd.words[0], (2 + RELATIVES) * ROUNDS);
 	assert_int_equal(in_slots(lock), 0);
 	/* Some of the 5 * ROUNDS reads were by slots. */
 	if (pause)
