@@ -159,7 +159,7 @@ int kdsm_entry_read(const struct kdsm_line *line, unsigned int slot, uint64_t *e
 int kdsm_entry_change(const struct kdsm_line *line, unsigned int slot, uint64_t from,
 		      uint64_t to) KDSM_PRIVATE;
 
-/* What a look at the ring has found */
+/* The result of a look at the ring */
 struct kdsm_line_crowd {
 	unsigned int count;	/* waiters */
 	uint32_t first;		/* front of the waiter with the lowest ticket, or 0 */

@@ -14,7 +14,7 @@
  * LOSSES times a message or swap is lost for its sender, and a copy of it arrives at any later
  * time, or never. So a lost answer is a copy that arrives at once. An answer that changes
  * nothing (-EAGAIN, or WAIT for a node that waits) is no step, so that spin finds a node
- * that repeats its message for ever.
+ * that repeats its message without end.
  *
  * DEATHS times a node from 1 to MORTAL dies, or is given up and continues. The home strikes it off at any
  * later time, when the fabric has dropped what is in flight between them. The node may come up

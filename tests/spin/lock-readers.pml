@@ -12,7 +12,7 @@
  * The receiver serves a message in one step. The answer to ENTER arrives in a later step, that
  * to LEFT at once. LOSSES times a message is lost for its sender, and a copy of it arrives at any
  * later time, or never. Messages that change nothing are no steps, so that spin finds a
- * parent or a child that repeats its message for ever.
+ * parent or a child that repeats its message without end.
  *
  * DEATHS times node 1 or 2 dies, or is given up and continues. Node 1 is given up by the home,
  * and by each reader at any other time or never; so its readers may hear it after the home has

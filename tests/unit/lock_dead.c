@@ -181,21 +181,26 @@ static void waiter_killed(void **state)
 	kdsm_lock_close(lock);
 }
 
-static void readers_die(void **state)
+/* Kill a child that reads, while a writer waits for it. */
+static void kill_reader(struct kdsm_lock *lock, pid_t pid)
 {
-	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
-	uint64_t *words = unit_words(state);
 	struct call wait = { lock_and_unlock, lock, 0 };
 	pthread_t writer;
-	pid_t pid;
 
-	pid = fork_holder(lock, &words[0], kdsm_read_lock);
 	assert_int_equal(kdsm_lock_try(lock), -EBUSY);
 	writer = start(call_it, &wait);
 	assert_true(so_many_wait(lock, 1));
 	kill_child(pid);
 	join(writer);
 	assert_int_equal(wait.ret, 0);
+}
+
+static void readers_die(void **state)
+{
+	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
+	uint64_t *words = unit_words(state);
+
+	kill_reader(lock, fork_holder(lock, &words[0], kdsm_read_lock));
 	check_usable(lock);
 
 	/*
@@ -244,21 +249,12 @@ static void slots_die(void **state)
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
 	struct kdsm_lock *other = make_lock(state, KDSM_LOCK_RMA_RW);
 	uint64_t *words = unit_words(state);
-	struct call wait = { lock_and_unlock, lock, 0 };
-	pthread_t writer;
-	pid_t pid;
 
 	kill_child(fork_holder(lock, &words[0], read_by_slot));
 	assert_int_equal(lock_and_unlock(lock), 0);
 	assert_int_equal(dead_of(lock), 1);
 
-	pid = fork_holder(lock, &words[0], read_by_slot);
-	assert_int_equal(kdsm_lock_try(lock), -EBUSY);
-	writer = start(call_it, &wait);
-	assert_true(so_many_wait(lock, 1));
-	kill_child(pid);
-	join(writer);
-	assert_int_equal(wait.ret, 0);
+	kill_reader(lock, fork_holder(lock, &words[0], read_by_slot));
 	assert_int_equal(dead_of(lock), 2);
 
 	/* The slot of a thread that was killed is of no other lock, and keeps no thread from it. */

@@ -497,7 +497,7 @@ static void on_fault(int signal)
 	module.fault = NULL;
 }
 
-/* What the module does when the library accesses the slots next, or first writes to them */
+/* The module calls fault() when the library accesses the slots next, or first writes to them. */
 static void before_access(void (*fault)(void), bool of_writes)
 {
 	struct sigaction action = { .sa_handler = on_fault };
@@ -649,6 +649,17 @@ static void forfeit_to_another(void)
 	*slot() = KDSM_LOCK_SLOT(THREAD + KDSM_LOCK_SLOTS, NUMBER);
 }
 
+/* The module takes the slot away while the reader unlocks. */
+static void unlock_forfeited(void (*fault)(void))
+{
+	module.error = 0;
+	set_bias(1);
+	assert_int_equal(kdsm_read_lock(lock), 0);
+	module.error = -EHOSTDOWN;
+	before_access(fault, true);
+	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
+}
+
 /* The module has taken the slot away, because this node was given up. */
 static void slots_forfeited(void **state)
 {
@@ -660,21 +671,9 @@ static void slots_forfeited(void **state)
 	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
 	check_unlock();
 
-	/* It does so while the reader unlocks. */
-	module.error = 0;
-	set_bias(1);
-	assert_int_equal(kdsm_read_lock(lock), 0);
-	module.error = -EHOSTDOWN;
-	before_access(forfeit, true);
-	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
+	unlock_forfeited(forfeit);
 	check_unlock();
-
-	module.error = 0;
-	set_bias(1);
-	assert_int_equal(kdsm_read_lock(lock), 0);
-	module.error = -EHOSTDOWN;
-	before_access(forfeit_to_another, true);
-	assert_int_equal(kdsm_read_unlock(lock), -EHOSTDOWN);
+	unlock_forfeited(forfeit_to_another);
 	assert_int_equal(module.request, KDSM_IOC_UNLOCK);
 	assert_true(*slot() == KDSM_LOCK_SLOT(THREAD + KDSM_LOCK_SLOTS, NUMBER));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * held: the time to lock and to unlock a lock that the node holds, against locks of pthreads that
- * processes share. Nothing else wants the lock. A round measures both one after the other, so that
- * a change in the speed of the machine affects both; the result is the median of the rounds'
+ * processes share. Nothing else wants the lock. A round measures first one and then the other, so
+ * that a change in the speed of the machine affects both; the result is the median of the rounds'
  * ratios, with their spread. Times are CPU times, so that other programs of the machine do not
  * count. A thread that sleeps would look good by its CPU time, but none has a reason to sleep.
  */

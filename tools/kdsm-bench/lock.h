@@ -49,7 +49,7 @@ struct lock_handovers {
 	uint64_t longest;
 };
 
-/* What a thread, a node or all nodes have measured in a round */
+/* Measurements of a thread, a node or all nodes in a round */
 struct lock_times {
 	struct histogram reading;	/* time to lock for reading; only rma-rw has any */
 	struct histogram writing;	/* time to lock otherwise */

@@ -207,7 +207,7 @@ int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info);
 /* Threads of the cluster that may wait in one queue at a time, a power of two */
 #define KDSM_LINE_MOST	1024
 
-/* What the library remembers of a queue from call to call. Programs do not touch it. */
+/* The library's memory of a queue from call to call. Programs do not touch it. */
 struct kdsm_line_memory {
 	uint32_t value, front;
 	uint64_t entry, since;

@@ -79,7 +79,7 @@ void threads_stop(void);
 void threads_tell(void);
 /* The thread of the current fiber */
 struct thread *self(void);
-struct thread *thread_at(unsigned int i);	/* NULL: there are no more */
+struct thread *thread_at(unsigned int i);	/* NULL: there is none */
 /* A step of the current thread, at which it may die or stop */
 void thread_step(void);
 unsigned int posts_lost(void);
