@@ -333,6 +333,11 @@ void kdsm_fabric_peer(struct kdsm_fabric *fabric, unsigned int node,
 	info->errors = atomic64_read(&peer->errors);
 }
 
+bool kdsm_fabric_is_down(const struct kdsm_fabric *fabric, unsigned int node)
+{
+	return READ_ONCE(fabric->peers[node].state) == KDSM_PEER_DOWN;
+}
+
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node)
 {
 	return READ_ONCE(fabric->peers[node].away);

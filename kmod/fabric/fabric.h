@@ -260,6 +260,17 @@ void kdsm_fabric_give_up(struct kdsm_fabric *fabric, unsigned int node, bool res
 bool kdsm_fabric_is_away(const struct kdsm_fabric *fabric, unsigned int node);
 
 /**
+ * kdsm_fabric_is_down() - whether a peer could not be connected to
+ * @fabric: started
+ * @node: the peer, or this node
+ *
+ * Context: any.
+ *
+ * Return: true if the state of the peer is KDSM_PEER_DOWN.
+ */
+bool kdsm_fabric_is_down(const struct kdsm_fabric *fabric, unsigned int node);
+
+/**
  * kdsm_fabric_tie() - the tie between this node and a peer
  * @fabric: started
  * @node: the peer

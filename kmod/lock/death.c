@@ -25,14 +25,6 @@
 /* Interval in which this node tries to reach a node that it gave up, in jiffies */
 #define KDSM_DEATH_PROBE	(3 * HZ)
 
-static bool kdsm_node_is_down(struct kdsm_cluster *cluster, unsigned int node)
-{
-	struct kdsm_peer_info info;
-
-	kdsm_fabric_peer(cluster->fabric, node, &info);
-	return info.state == KDSM_PEER_DOWN;
-}
-
 /* Whether the node answers */
 static bool kdsm_deaths_probe(struct kdsm_cluster *cluster, unsigned int node)
 {
@@ -67,16 +59,10 @@ static void kdsm_locks_visit(struct kdsm_cluster *cluster, unsigned int node,
 	}
 }
 
-static struct kdsm_reader_home *kdsm_lock_reader_home(const struct kdsm_lock *lock)
-{
-	/* Pairs with cmpxchg() in kdsm_readers_home() */
-	return lock->readers ? smp_load_acquire(&lock->readers->home) : NULL;
-}
-
 /* See kdsm_home_doom() */
 static void kdsm_lock_doom(struct kdsm_lock *lock, unsigned int node)
 {
-	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+	struct kdsm_reader_home *reader = kdsm_readers_home_now(lock->readers);
 
 	if (lock->home)
 		kdsm_home_doom(lock->home, node);
@@ -86,7 +72,7 @@ static void kdsm_lock_doom(struct kdsm_lock *lock, unsigned int node)
 
 static void kdsm_lock_strike(struct kdsm_lock *lock, unsigned int node)
 {
-	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+	struct kdsm_reader_home *reader = kdsm_readers_home_now(lock->readers);
 
 	if (lock->home)
 		kdsm_home_strike(lock->home, node);
@@ -107,7 +93,7 @@ static void kdsm_deaths_give_up(struct kdsm_cluster *cluster, unsigned int node)
 		if (!kdsm_fabric_is_away(cluster->fabric, node))
 			return;
 	} else {
-		if (kdsm_deaths_probe(cluster, node) || !kdsm_node_is_down(cluster, node))
+		if (kdsm_deaths_probe(cluster, node) || !kdsm_fabric_is_down(cluster->fabric, node))
 			return;
 		kdsm_locks_visit(cluster, node, kdsm_lock_doom);
 		kdsm_fabric_give_up(cluster->fabric, node, false);

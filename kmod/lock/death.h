@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What all locks of this node share: their workqueue, the ranks of nodes, and nodes that die. */
+/* Shared by all locks of this node: their workqueue, the ranks of nodes, and nodes that die */
 #ifndef KDSM_LOCK_DEATH_H
 #define KDSM_LOCK_DEATH_H
 

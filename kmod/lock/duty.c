@@ -43,3 +43,20 @@ void kdsm_duty_stop(struct kdsm_duty *duty)
 	cancel_delayed_work_sync(&duty->later);
 	cancel_work_sync(&duty->now);
 }
+
+u64 kdsm_duty_rounds(struct kdsm_duty *duty,
+		     bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try))
+{
+	struct kdsm_try try = { };
+	int runs;
+
+	if (atomic_fetch_inc(&duty->runs))
+		return 0;
+	do {
+		runs = atomic_read(&duty->runs);
+		try = (struct kdsm_try) { };
+		while (round(duty, &try))
+			;
+	} while (atomic_sub_return(runs, &duty->runs));
+	return try.delay;
+}

@@ -76,7 +76,7 @@ static int kdsm_ioctl_lock_thread(struct kdsm_lock_file *file, void __user *user
 	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
 }
 
-/* What all calls of a thread about a lock check */
+/* Checks of all calls of a thread about a lock */
 static struct kdsm_lock *kdsm_lock_for(struct kdsm_lock_file *file, u32 number, u32 thread,
 				       struct kdsm_lock_owner **owner)
 {
@@ -170,8 +170,7 @@ static int kdsm_lock_add_up(const struct kdsm_lock *lock, u64 *stats)
 	}
 	if (readers) {
 		messages += readers->pass.asked + readers->pass.left;
-		/* Pairs with cmpxchg() in kdsm_readers_home() */
-		reader = smp_load_acquire(&readers->home);
+		reader = kdsm_readers_home_now(readers);
 	}
 	if (reader) {
 		messages += reader->messages + reader->pass.asked + reader->pass.left;

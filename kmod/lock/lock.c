@@ -128,14 +128,11 @@ static void kdsm_lock_came(struct kdsm_lock *lock)
 	lock->lost |= !!(flags & KDSM_TURN_SPOILT);
 }
 
-/* Whether the home is known to be down */
-static bool kdsm_lock_is_orphan(const struct kdsm_lock *lock)
+bool kdsm_lock_is_orphan(const struct kdsm_lock *lock)
 {
 	const struct kdsm_turn *turn = &lock->turn;
-	struct kdsm_peer_info info;
 
-	kdsm_fabric_peer(turn->fabric, turn->home, &info);
-	return turn->home != turn->node && info.state == KDSM_PEER_DOWN;
+	return turn->home != turn->node && kdsm_fabric_is_down(turn->fabric, turn->home);
 }
 
 /* Whether threads have waited for too long for a home that does not answer */
@@ -186,7 +183,7 @@ static bool kdsm_lock_stays(struct kdsm_lock *lock)
 {
 	u64 keep = lock->settings.keep, now;
 
-	/* What another node is to be told would be forgotten with a free word. */
+	/* A free word has no room for flags, of which another node has to learn. */
 	if (lock->dead || lock->lost)
 		return true;
 	if (lock->unwanted)
@@ -222,6 +219,13 @@ static bool kdsm_lock_leave(struct kdsm_lock *lock)
 	return leaves;
 }
 
+/* A thread has the lock. Look whether it lives, if others wait for it. */
+static void kdsm_lock_look_after(struct kdsm_lock *lock)
+{
+	if (kdsm_line_first(&lock->line) || !kdsm_turn_is_alone(&lock->turn))
+		kdsm_duty_within(&lock->duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
+}
+
 /* The lock is here, and what was written under it can be seen. Returns whether it goes. */
 static bool kdsm_lock_settle_here(struct kdsm_lock *lock)
 {
@@ -237,16 +241,14 @@ static bool kdsm_lock_settle_here(struct kdsm_lock *lock)
 	if (lock->lost)
 		kdsm_lock_fail(lock, -ENOTRECOVERABLE);
 	if (owner) {
-		if (kdsm_line_first(&lock->line) || !kdsm_turn_is_alone(&lock->turn))
-			kdsm_duty_within(&lock->duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
+		kdsm_lock_look_after(lock);
 		kdsm_lock_write(lock, owner);
 		return false;
 	}
 	if (!kdsm_line_first(&lock->line) || !kdsm_turn_may_pass(&lock->turn))
 		return kdsm_lock_leave(lock);
 	kdsm_lock_grant(lock);
-	if (kdsm_line_first(&lock->line) || !kdsm_turn_is_alone(&lock->turn))
-		kdsm_duty_within(&lock->duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
+	kdsm_lock_look_after(lock);
 	return false;
 }
 
@@ -265,26 +267,27 @@ bool kdsm_lock_settle(struct kdsm_lock *lock)
 /* See what former holders wrote. Returns the time until the next try, in ns, or 0. */
 static u64 kdsm_lock_fetch(struct kdsm_lock *lock, u32 arrivals, unsigned int from)
 {
-	bool dead = false;
-	int err;
+	int err = kdsm_lock_adopt(lock, from);
 
-	err = kdsm_lock_adopt(lock, from, &dead);
+	if (err && err != -EOWNERDEAD)
+		return KDSM_TURN_RETRY;
 	mutex_lock(&lock->mutex);
 	/* The node may have lost the lock meanwhile. */
-	if (lock->arrivals == arrivals && lock->here && !err) {
+	if (lock->arrivals == arrivals && lock->here) {
 		lock->adopted = true;
-		lock->dead |= dead;
+		lock->dead |= err == -EOWNERDEAD;
 	}
 	mutex_unlock(&lock->mutex);
-	return err ? KDSM_TURN_RETRY : 0;
+	return 0;
 }
 
 /*
  * One round: do what the state requires, and then send or fetch. Returns whether another round
  * follows at once. If not, try->delay is the time until the next one, in ns; 0: none is needed.
  */
-static bool kdsm_lock_round(struct kdsm_lock *lock, struct kdsm_try *try)
+static bool kdsm_lock_round(struct kdsm_duty *duty, struct kdsm_try *try)
 {
+	struct kdsm_lock *lock = container_of(duty, struct kdsm_lock, duty);
 	bool more, fetch;
 	unsigned int from, what;
 	u32 arrivals;
@@ -318,20 +321,10 @@ static u64 kdsm_lock_pause(const struct kdsm_lock *lock, u64 delay)
 
 void kdsm_lock_run(struct kdsm_lock *lock)
 {
-	struct kdsm_try try;
-	int runs;
+	u64 delay = kdsm_duty_rounds(&lock->duty, kdsm_lock_round);
 
-	/* One task at a time. It does one round more for those that come meanwhile. */
-	if (atomic_fetch_inc(&lock->runs))
-		return;
-	do {
-		runs = atomic_read(&lock->runs);
-		try = (struct kdsm_try) { };
-		while (kdsm_lock_round(lock, &try))
-			;
-	} while (atomic_sub_return(runs, &lock->runs));
-	if (try.delay)
-		kdsm_duty_within(&lock->duty, kdsm_lock_pause(lock, try.delay));
+	if (delay)
+		kdsm_duty_within(&lock->duty, kdsm_lock_pause(lock, delay));
 }
 
 void kdsm_lock_work(struct work_struct *work)
@@ -363,16 +356,15 @@ static bool kdsm_lock_is_gone(const struct kdsm_lock *lock)
 void kdsm_lock_let_go(struct kdsm_lock *lock, unsigned long end)
 {
 	WRITE_ONCE(lock->unwanted, true);
-	kdsm_lock_run(lock);
-	if (lock->readers)
-		kdsm_readers_run(lock->readers);
-	while (time_before(jiffies, end) &&
-	       !(kdsm_lock_is_gone(lock) &&
-		 (!lock->readers || kdsm_readers_are_gone(lock->readers)))) {
-		usleep_range(500, 1000);
+	for (;;) {
 		kdsm_lock_run(lock);
 		if (lock->readers)
 			kdsm_readers_run(lock->readers);
+		if (time_after_eq(jiffies, end) ||
+		    (kdsm_lock_is_gone(lock) &&
+		     (!lock->readers || kdsm_readers_are_gone(lock->readers))))
+			break;
+		usleep_range(500, 1000);
 	}
 	WRITE_ONCE(lock->unwanted, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The locks of a region, as this node knows them: which are open, what threads of this node wait
- * or hold, and who they are. What is between nodes is in turn.h, home.h and gate.h.
+ * or hold, and their identities. The part between nodes is in turn.h, home.h and gate.h.
  */
 #ifndef KDSM_LOCK_H
 #define KDSM_LOCK_H
@@ -36,6 +36,7 @@ struct pid;
 
 /* Work on the locks' own workqueue, at once or later */
 struct kdsm_duty {
+	atomic_t runs;			/* calls of kdsm_duty_rounds() that are not done */
 	struct workqueue_struct *workqueue;
 	struct work_struct now;
 	struct delayed_work later;
@@ -51,7 +52,7 @@ void kdsm_duty_within(struct kdsm_duty *duty, u64 delay);
 /* It does not run any more, nor again. */
 void kdsm_duty_stop(struct kdsm_duty *duty);
 
-/* The last operation or message of kdsm_lock_run() or kdsm_readers_run() */
+/* The last operation or message of a round */
 struct kdsm_try {
 	u64 delay;		/* until the next one, in ns; 0: it is done */
 	unsigned int what;	/* what it was for */
@@ -61,6 +62,14 @@ static inline unsigned int kdsm_try_what(unsigned int state, bool fetch)
 {
 	return 2 * state + fetch;
 }
+
+/*
+ * Call round(duty, try) until it returns false. One task at a time does so: it does one round more
+ * for those that call meanwhile, which return at once. Returns the time until the next call, in ns;
+ * 0: none is needed. Sleeps.
+ */
+u64 kdsm_duty_rounds(struct kdsm_duty *duty,
+		     bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try));
 
 /* ---- the locks of a region ---- */
 
@@ -84,7 +93,6 @@ struct kdsm_locks {
 struct kdsm_readers {
 	struct kdsm_lock *lock;
 	struct kdsm_duty duty;
-	atomic_t runs;			/* calls of kdsm_readers_run() that are not done */
 	struct kdsm_pass pass;
 	struct kdsm_line line;
 	struct list_head inside;	/* struct kdsm_reader: threads that read without a slot */
@@ -94,6 +102,13 @@ struct kdsm_readers {
 	struct kdsm_reader_home *home;
 	struct kdsm_duty home_duty;
 };
+
+/* The reader home, or NULL: no node has asked, or readers is NULL */
+static inline struct kdsm_reader_home *kdsm_readers_home_now(const struct kdsm_readers *readers)
+{
+	/* Pairs with cmpxchg() in kdsm_readers_home() */
+	return readers ? smp_load_acquire(&readers->home) : NULL;
+}
 
 /* A lock that is open on this node, until the region goes */
 struct kdsm_lock {
@@ -125,7 +140,6 @@ struct kdsm_lock {
 	u64 waits[KDSM_LOCK_WAITS];
 
 	struct kdsm_duty duty;
-	atomic_t runs;			/* calls of kdsm_lock_run() that are not done */
 	struct kdsm_turn turn;
 	struct kdsm_lock_sign *sign;	/* policy release; NULL: another one */
 	struct kdsm_readers *readers;	/* NULL: of another kind than RMA_RW */
@@ -191,7 +205,7 @@ struct kdsm_lock_owner {
 	u64 place, left;
 };
 
-/* What a bound file has of locks */
+/* The locks of a bound file */
 struct kdsm_lock_file {
 	struct kdsm_region *region;
 	bool may_write;
@@ -245,6 +259,8 @@ void kdsm_lock_write(struct kdsm_lock *lock, u32 owner);
 void kdsm_lock_end(struct kdsm_lock *lock, struct kdsm_waiter *waiter, int status);
 /* A call to lock ends. With the mutex. */
 void kdsm_lock_count(struct kdsm_lock *lock, const struct kdsm_waiter *waiter, int status);
+/* Whether the home is another node, and known to be down */
+bool kdsm_lock_is_orphan(const struct kdsm_lock *lock);
 /* Owners may have died, or settings have changed. */
 void kdsm_lock_check(struct kdsm_lock *lock);
 /*
@@ -281,15 +297,16 @@ int kdsm_lock_sign_init(struct kdsm_lock *lock);
 void kdsm_lock_sign_exit(struct kdsm_lock *lock);
 /*
  * The lock is about to go: release what was written here, and leave the signature in the slot of a
- * node. Returns 0 or an error: try again. After KDSM_LOCK_GIVE_UP it is 0, and *dead set.
+ * node. Returns 0; -EOWNERDEAD: writes may be lost, because it has failed for KDSM_LOCK_GIVE_UP, or
+ * the node is dead; another error: try again.
  */
-int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node, bool *dead);
+int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node);
 /*
  * See what is in the slot of that node; KDSM_NOBODY: in all, because the last holder has died.
  * Returns as kdsm_lock_publish().
  */
-int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node, bool *dead);
+int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node);
 /* The home: copy the slot of that node into the own slot. Returns as kdsm_lock_publish(). */
-int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node, bool *dead);
+int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node);
 
 #endif /* KDSM_LOCK_H */

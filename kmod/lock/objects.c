@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a node has for a lock: a turn, a pass for its readers, and the home and the reader home of
- * the lock if they are here. This file makes them, and has their calls. Each has work of its own,
- * so that none waits for the network while another one could go on.
+ * The objects of a node for a lock: a turn, a pass for its readers, and the home and the reader
+ * home of the lock if they are here. This file makes them, and has their calls. Each has work of
+ * its own, so that none waits for the network while another one could go on.
  */
 #include <linux/ktime.h>
 #include <linux/random.h>
@@ -26,11 +26,8 @@ static void kdsm_lock_changed(struct kdsm_turn *turn)
 static int kdsm_lock_leaving(struct kdsm_turn *turn, bool free)
 {
 	struct kdsm_lock *lock = container_of(turn, struct kdsm_lock, turn);
-	bool dead = false;
-	int err;
 
-	err = kdsm_lock_publish(lock, free ? turn->home : turn->node, &dead);
-	return err ?: dead ? -EOWNERDEAD : 0;
+	return kdsm_lock_publish(lock, free ? turn->home : turn->node);
 }
 
 static void kdsm_lock_turn_missed(struct kdsm_turn *turn, unsigned int node)
@@ -77,10 +74,7 @@ static void kdsm_lock_home_missed(struct kdsm_lock_home *home, unsigned int node
 
 static int kdsm_lock_home_opening(struct kdsm_lock_home *home, unsigned int node)
 {
-	bool dead = false;
-	int err = kdsm_lock_carry(home->owner, node, &dead);
-
-	return err ?: dead ? -EOWNERDEAD : 0;
+	return kdsm_lock_carry(home->owner, node);
 }
 
 static const struct kdsm_lock_home_ops kdsm_lock_home_ops = {
@@ -109,7 +103,6 @@ static int kdsm_lock_init_home(struct kdsm_lock *lock)
 {
 	struct kdsm_cluster *cluster = lock->locks->region->cluster;
 	struct kdsm_lock_home *home = kzalloc(sizeof(*home), GFP_KERNEL_ACCOUNT);
-
 	int err;
 
 	if (!home)
@@ -180,10 +173,7 @@ static void kdsm_readers_changed(struct kdsm_pass *pass)
 
 static bool kdsm_readers_reach(const struct kdsm_pass *pass, unsigned int node)
 {
-	struct kdsm_peer_info info;
-
-	kdsm_fabric_peer(pass->fabric, node, &info);
-	return info.state != KDSM_PEER_DOWN && !kdsm_fabric_is_away(pass->fabric, node);
+	return !kdsm_fabric_is_down(pass->fabric, node) && !kdsm_fabric_is_away(pass->fabric, node);
 }
 
 static unsigned int kdsm_readers_parent(struct kdsm_pass *pass)
@@ -269,10 +259,8 @@ static void kdsm_pass_set_up(struct kdsm_pass *pass, const struct kdsm_lock *loc
 
 struct kdsm_reader_home *kdsm_readers_home(struct kdsm_readers *readers)
 {
-	struct kdsm_reader_home *home, *other;
+	struct kdsm_reader_home *home = kdsm_readers_home_now(readers), *other;
 
-	/* Pairs with cmpxchg() below */
-	home = smp_load_acquire(&readers->home);
 	if (home)
 		return home;
 	home = kzalloc(sizeof(*home), GFP_KERNEL_ACCOUNT);

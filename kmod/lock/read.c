@@ -149,16 +149,6 @@ static bool kdsm_readers_settle_last(struct kdsm_readers *readers)
 	return false;
 }
 
-/* Whether the home is known to be down, so that nobody can admit this node */
-static bool kdsm_readers_are_orphans(const struct kdsm_readers *readers)
-{
-	const struct kdsm_pass *pass = &readers->pass;
-	struct kdsm_peer_info info;
-
-	kdsm_fabric_peer(pass->fabric, pass->home, &info);
-	return info.state == KDSM_PEER_DOWN;
-}
-
 static bool kdsm_readers_settle_out(struct kdsm_readers *readers)
 {
 	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
@@ -169,7 +159,7 @@ static bool kdsm_readers_settle_out(struct kdsm_readers *readers)
 	if (readers->lock->lost) {
 		kdsm_readers_fail(readers, -ENOTRECOVERABLE);
 	} else if (state == KDSM_PASS_LOST ||
-		   (state != KDSM_PASS_NONE && kdsm_readers_are_orphans(readers))) {
+		   (state != KDSM_PASS_NONE && kdsm_lock_is_orphan(readers->lock))) {
 		kdsm_readers_fail(readers, -EHOSTDOWN);
 	} else if (kdsm_line_count(&readers->line)) {
 		list_for_each_entry(waiter, &readers->line.waiters, link)
@@ -210,22 +200,23 @@ bool kdsm_readers_check(struct kdsm_readers *readers)
 static u64 kdsm_readers_fetch(struct kdsm_readers *readers, u32 arrivals, unsigned int from)
 {
 	struct kdsm_lock *lock = readers->lock;
-	bool dead = false;
-	int err;
+	int err = kdsm_lock_adopt(lock, from == KDSM_NOBODY ? lock->turn.home : from);
 
-	err = kdsm_lock_adopt(lock, from == KDSM_NOBODY ? lock->turn.home : from, &dead);
+	if (err && err != -EOWNERDEAD)
+		return KDSM_PASS_RETRY;
 	mutex_lock(&lock->mutex);
-	if (readers->arrivals == arrivals && readers->here && !err) {
+	if (readers->arrivals == arrivals && readers->here) {
 		readers->adopted = true;
-		readers->pass.flags |= dead ? KDSM_TURN_DEAD : 0;
+		readers->pass.flags |= err ? KDSM_TURN_DEAD : 0;
 	}
 	mutex_unlock(&lock->mutex);
-	return err ? KDSM_PASS_RETRY : 0;
+	return 0;
 }
 
 /* As kdsm_lock_round() */
-static bool kdsm_readers_round(struct kdsm_readers *readers, struct kdsm_try *try)
+static bool kdsm_readers_round(struct kdsm_duty *duty, struct kdsm_try *try)
 {
+	struct kdsm_readers *readers = container_of(duty, struct kdsm_readers, duty);
 	struct kdsm_lock *lock = readers->lock;
 	unsigned int from, before, what;
 	u32 arrivals;
@@ -250,20 +241,10 @@ static bool kdsm_readers_round(struct kdsm_readers *readers, struct kdsm_try *tr
 
 void kdsm_readers_run(struct kdsm_readers *readers)
 {
-	struct kdsm_try try;
-	int runs;
+	u64 delay = kdsm_duty_rounds(&readers->duty, kdsm_readers_round);
 
-	/* As kdsm_lock_run() */
-	if (atomic_fetch_inc(&readers->runs))
-		return;
-	do {
-		runs = atomic_read(&readers->runs);
-		try = (struct kdsm_try) { };
-		while (kdsm_readers_round(readers, &try))
-			;
-	} while (atomic_sub_return(runs, &readers->runs));
-	if (try.delay)
-		kdsm_duty_within(&readers->duty, try.delay);
+	if (delay)
+		kdsm_duty_within(&readers->duty, delay);
 }
 
 void kdsm_readers_work(struct work_struct *work)
@@ -306,7 +287,7 @@ static void kdsm_readers_forfeit(struct kdsm_readers *readers)
 void kdsm_readers_untied(struct kdsm_readers *readers, unsigned int node)
 {
 	struct kdsm_lock *lock = readers->lock;
-	struct kdsm_reader_home *home = READ_ONCE(readers->home);
+	struct kdsm_reader_home *home = kdsm_readers_home_now(readers);
 	struct kdsm_pass *pass = &readers->pass;
 
 	/* In this order, so that no reader of the new life is forgotten with the old ones */

@@ -41,10 +41,8 @@ static int kdsm_lock_serve_turn(struct kdsm_lock *lock, enum kdsm_message_type t
 static int kdsm_lock_serve_parent(struct kdsm_lock *lock, enum kdsm_message_type type,
 				  struct kdsm_request *request, unsigned int flags)
 {
-	struct kdsm_reader_home *home;
+	struct kdsm_reader_home *home = kdsm_readers_home_now(lock->readers);
 
-	/* Pairs with cmpxchg() in kdsm_readers_home() */
-	home = smp_load_acquire(&lock->readers->home);
 	if (flags & (KDSM_PASS_HOME | KDSM_PASS_DISMISSED)) {
 		if (!lock->home)
 			return -ENOENT;
@@ -62,11 +60,9 @@ static int kdsm_lock_serve_child(struct kdsm_lock *lock, enum kdsm_message_type 
 				 struct kdsm_request *request, unsigned int flags)
 {
 	struct kdsm_readers *readers = lock->readers;
+	struct kdsm_reader_home *home = kdsm_readers_home_now(readers);
 	struct kdsm_pass *pass = &readers->pass;
-	struct kdsm_reader_home *home;
 
-	/* As above */
-	home = smp_load_acquire(&readers->home);
 	if (flags & KDSM_PASS_HOME && type != KDSM_MESSAGE_READ_DISMISS)
 		pass = home ? &home->pass : NULL;
 	if (!pass)

@@ -193,8 +193,8 @@ void kdsm_lock_sign_exit(struct kdsm_lock *lock)
 	kfree(lock->sign);
 }
 
-/* Returns err, or 0 and *dead if it has failed for too long: as after a death. */
-static int kdsm_lock_sign_failed(struct kdsm_lock_sign *sign, int err, bool *dead)
+/* Returns err, or -EOWNERDEAD if it has failed for too long: as after a death. */
+static int kdsm_lock_sign_failed(struct kdsm_lock_sign *sign, int err)
 {
 	if (!err) {
 		sign->failing = 0;
@@ -205,30 +205,28 @@ static int kdsm_lock_sign_failed(struct kdsm_lock_sign *sign, int err, bool *dea
 	if (time_before(jiffies, sign->failing + KDSM_LOCK_GIVE_UP))
 		return err;
 	sign->failing = 0;
-	*dead = true;
-	return 0;
+	return -EOWNERDEAD;
 }
 
-int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node, bool *dead)
+int kdsm_lock_publish(struct kdsm_lock *lock, unsigned int node)
 {
 	struct kdsm_lock_sign *sign = lock->sign;
-	int err;
+	int err, put;
 
 	if (!sign)
 		return 0;
 	mutex_lock(&sign->mutex);
 	err = kdsm_coherence_release(lock->locks->region->coherence, &sign->signature);
-	err = kdsm_lock_sign_failed(sign, err, dead);
-	if (!err) {
+	err = kdsm_lock_sign_failed(sign, err);
+	if (!err || err == -EOWNERDEAD) {
 		/* If the release failed: of what was released before */
 		kdsm_wire_write(&sign->wire, &sign->signature);
-		err = kdsm_slot_access(lock, KDSM_OP_PUT, node,
+		put = kdsm_slot_access(lock, KDSM_OP_PUT, node,
 				       kdsm_wire_length(sign->signature.count));
-		if (!*dead)
-			err = kdsm_lock_sign_failed(sign, err, dead);
+		err = err ?: kdsm_lock_sign_failed(sign, put);
 	}
 	mutex_unlock(&sign->mutex);
-	return *dead ? 0 : err;
+	return err;
 }
 
 static int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
@@ -243,16 +241,14 @@ static int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
 }
 
 /* As kdsm_lock_sign_failed(), for the slot of a node that may be dead */
-static int kdsm_lock_slot_failed(struct kdsm_lock *lock, unsigned int node, int err, bool *dead)
+static int kdsm_lock_slot_failed(struct kdsm_lock *lock, unsigned int node, int err)
 {
-	if (err && kdsm_fabric_is_away(lock->turn.fabric, node)) {
-		*dead = true;
-		return 0;
-	}
-	return kdsm_lock_sign_failed(lock->sign, err, dead);
+	if (err && kdsm_fabric_is_away(lock->turn.fabric, node))
+		return -EOWNERDEAD;
+	return kdsm_lock_sign_failed(lock->sign, err);
 }
 
-int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node, bool *dead)
+int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node)
 {
 	struct kdsm_lock_sign *sign = lock->sign;
 	int err;
@@ -261,14 +257,14 @@ int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node, bool *dead)
 		return 0;
 	mutex_lock(&sign->mutex);
 	err = kdsm_slot_access(lock, KDSM_OP_GET, node, sizeof(sign->wire));
-	err = kdsm_lock_slot_failed(lock, node, err, dead);
-	if (!err && !*dead)
+	err = kdsm_lock_slot_failed(lock, node, err);
+	if (!err)
 		err = kdsm_slot_access(lock, KDSM_OP_PUT, lock->turn.node, sizeof(sign->wire));
 	mutex_unlock(&sign->mutex);
 	return err;
 }
 
-int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node, bool *dead)
+int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node)
 {
 	struct kdsm_lock_sign *sign = lock->sign;
 	int err = 0;
@@ -282,7 +278,7 @@ int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node, bool *dead)
 		for (node = 0; node < lock->turn.nodes; node++)
 			kdsm_lock_adopt_from(lock, node);
 	} else {
-		err = kdsm_lock_slot_failed(lock, node, kdsm_lock_adopt_from(lock, node), dead);
+		err = kdsm_lock_slot_failed(lock, node, kdsm_lock_adopt_from(lock, node));
 	}
 	mutex_unlock(&sign->mutex);
 	return err;
