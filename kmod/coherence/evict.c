@@ -101,13 +101,6 @@ static u64 kdsm_chunk_length(const struct kdsm_eviction *eviction)
 	       kdsm_block_offset(eviction->coherence, eviction->first);
 }
 
-static bool kdsm_chunk_is_here(const struct kdsm_coherence *coherence, u64 chunk)
-{
-	return kdsm_memory_holds(coherence->frames, chunk << KDSM_EVICT_SHIFT) ||
-	       (!coherence->is_strict &&
-		kdsm_memory_holds(coherence->twins, chunk << KDSM_EVICT_SHIFT));
-}
-
 /* ---- 1: leave ---- */
 
 static int kdsm_block_pass(struct kdsm_eviction *eviction, struct kdsm_block *block)
@@ -630,42 +623,61 @@ enum kdsm_evict_what {
 	KDSM_EVICT_NEEDED,	/* the chunk that a task waited for last */
 };
 
-static bool kdsm_chunk_suits(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
+/* The first chunk from this one on whose memory such an eviction frees, or KDSM_NO_CHUNK */
+static u64 kdsm_chunk_next(const struct kdsm_coherence *coherence, enum kdsm_evict_what what,
+			   u64 chunk)
 {
-	struct kdsm_coherence *coherence = eviction->coherence;
-	u64 chunk = eviction->chunk;
-	bool is_needed;
+	u64 next = coherence->is_strict ? KDSM_NO_CHUNK :
+					  kdsm_memory_next(coherence->twins, chunk);
 
 	if (what == KDSM_EVICT_TWINS)
-		return !coherence->is_strict &&
-		       kdsm_memory_holds(coherence->twins, chunk << KDSM_EVICT_SHIFT);
-	is_needed = chunk == READ_ONCE(coherence->needed);
+		return next;
+	return min_t(u64, next, kdsm_memory_next(coherence->frames, chunk));
+}
+
+static bool kdsm_chunk_suits(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
+{
+	bool is_needed = eviction->chunk == READ_ONCE(eviction->coherence->needed);
+
+	if (what == KDSM_EVICT_TWINS)
+		return true;
 	if (is_needed ? what != KDSM_EVICT_NEEDED : what == KDSM_EVICT_NEEDED)
 		return false;
 	/* A clean chunk can go without another node that has memory */
-	return kdsm_chunk_is_here(coherence, chunk) &&
-	       (what != KDSM_EVICT_CLEAN || kdsm_chunk_is_clean(eviction));
+	return what != KDSM_EVICT_CLEAN || kdsm_chunk_is_clean(eviction);
 }
 
-/* Evict one chunk, the one that came first if possible. Returns whether it did. */
-static bool kdsm_evict_one(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
+/* Evict the first chunk of first..end - 1 that suits and can go. Returns whether there is one. */
+static bool kdsm_evict_from(struct kdsm_eviction *eviction, enum kdsm_evict_what what, u64 first,
+			    u64 end)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
-	u64 chunks = kdsm_evict_chunks(coherence), i;
+	u64 chunk = first;
 
-	for (i = 0; i < chunks && !READ_ONCE(coherence->outcast); i++) {
+	for (; (chunk = kdsm_chunk_next(coherence, what, chunk)) < end; chunk++) {
+		if (READ_ONCE(coherence->outcast))
+			return false;
 		cond_resched();
-		eviction->chunk = (coherence->hand + i) % chunks;
-		eviction->first = kdsm_chunk_first(coherence, eviction->chunk);
-		eviction->last = kdsm_chunk_last(coherence, eviction->chunk);
+		eviction->chunk = chunk;
+		eviction->first = kdsm_chunk_first(coherence, chunk);
+		eviction->last = kdsm_chunk_last(coherence, chunk);
 		if (!kdsm_chunk_suits(eviction, what) ||
 		    kdsm_chunk_evict(eviction, what == KDSM_EVICT_TWINS))
 			continue;
 		if (what != KDSM_EVICT_TWINS)
-			coherence->hand = eviction->chunk + 1;
+			coherence->hand = chunk + 1;
 		return true;
 	}
 	return false;
+}
+
+/* Evict one chunk. The search begins behind the chunk that was evicted last. */
+static bool kdsm_evict_one(struct kdsm_eviction *eviction, enum kdsm_evict_what what)
+{
+	u64 hand = eviction->coherence->hand, end = kdsm_evict_chunks(eviction->coherence);
+
+	return kdsm_evict_from(eviction, what, hand, end) ||
+	       kdsm_evict_from(eviction, what, 0, hand);
 }
 
 void kdsm_evict_work(struct work_struct *work)

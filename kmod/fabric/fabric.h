@@ -437,6 +437,17 @@ bool kdsm_memory_lacks(const struct kdsm_memory *memory);
 bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset);
 
 /**
+ * kdsm_memory_next() - find a chunk that exists on this node
+ * @memory: the memory
+ * @number: of the chunk to begin with
+ *
+ * Context: any.
+ *
+ * Return: the first number from @number on of a chunk that exists, now, or ULONG_MAX.
+ */
+unsigned long kdsm_memory_next(const struct kdsm_memory *memory, unsigned long number);
+
+/**
  * kdsm_memory_drops() - how many drops of peers' chunks this node has heard of
  * @memory: the memory
  *

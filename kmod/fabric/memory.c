@@ -193,6 +193,21 @@ bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset)
 	return kdsm_chunk_peek(memory, offset >> KDSM_CHUNK_SHIFT);
 }
 
+unsigned long kdsm_memory_next(const struct kdsm_memory *memory, unsigned long number)
+{
+	struct kdsm_chunk **chunks;
+
+	for (; number < memory->chunks_count; number++) {
+		/* Pairs with smp_store_release() in kdsm_window_get(). */
+		chunks = smp_load_acquire(&memory->windows[number >> KDSM_WINDOW_SHIFT]);
+		if (!chunks)
+			number |= KDSM_WINDOW_CHUNKS - 1;
+		else if (READ_ONCE(chunks[number % KDSM_WINDOW_CHUNKS]))
+			return number;
+	}
+	return ULONG_MAX;
+}
+
 u64 kdsm_memory_drops(const struct kdsm_memory *memory)
 {
 	return READ_ONCE(memory->drops);

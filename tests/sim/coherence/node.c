@@ -80,6 +80,14 @@ bool kdsm_memory_holds(const struct kdsm_memory *memory, u64 offset)
 	return memory->chunks[chunk_of(offset)].here;
 }
 
+unsigned long kdsm_memory_next(const struct kdsm_memory *memory, unsigned long number)
+{
+	for (; number <= chunk_of((memory->count << PAGE_SHIFT) - 1); number++)
+		if (memory->chunks[number].here)
+			return number;
+	return ULONG_MAX;
+}
+
 u64 kdsm_memory_drops(const struct kdsm_memory *memory)
 {
 	return drops;
