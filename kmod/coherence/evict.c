@@ -325,6 +325,50 @@ static int kdsm_unread_take(struct kdsm_coherence *coherence, void *arg, u64 i)
 	return err;
 }
 
+/*
+ * Policy release: find out whether the next owner has read the content that this node kept, and has
+ * passed the block on since. Then the newest content is at another node.
+ */
+static int kdsm_unread_ask(struct kdsm_coherence *coherence, void *arg, u64 i)
+{
+	const struct kdsm_eviction *eviction = arg;
+	struct kdsm_block *block = kdsm_block_find(coherence, eviction->first + i);
+	u64 number, wts, rts;
+	unsigned int from;
+	int err = 0;
+
+	if (!block)
+		return 0;
+	mutex_lock(&block->lock);
+	/* While the block is busy, no task of this node makes it the owner again */
+	kdsm_block_begin(coherence, block);
+	if (!block->unread)
+		goto end;
+	number = block->handover;
+	mutex_unlock(&block->lock);
+	err = kdsm_ownership_read(coherence, block, &from, &wts, &rts);
+	mutex_lock(&block->lock);
+	if (err || from == coherence->node)
+		goto end;
+	block->unread = false;
+	if (block->role == KDSM_ROLE_NONE && block->handover == number)
+		block->given = false;
+end:
+	kdsm_block_end(coherence, block);
+	mutex_unlock(&block->lock);
+	kdsm_block_put(coherence, block);
+	return err;
+}
+
+static int kdsm_chunk_take_many(struct kdsm_eviction *eviction, kdsm_take_t take)
+{
+	u64 count = eviction->last - eviction->first + 1;
+
+	return kdsm_take_many(eviction->coherence, count, count,
+			      kdsm_block_size(eviction->coherence, eviction->first), true, take,
+			      eviction);
+}
+
 /* Find out which blocks other nodes have read since this node handed them over */
 static int kdsm_chunk_look(struct kdsm_eviction *eviction)
 {
@@ -341,23 +385,22 @@ static int kdsm_chunk_look(struct kdsm_eviction *eviction)
 		if (err)
 			return err;
 	}
-	return 0;
+	if (coherence->is_strict || !kdsm_chunk_walk(eviction, kdsm_unread_check))
+		return 0;
+	return kdsm_chunk_take_many(eviction, kdsm_unread_ask);
 }
 
 /* Make sure that other nodes have read what this node handed over */
 static int kdsm_chunk_settle(struct kdsm_eviction *eviction)
 {
 	struct kdsm_coherence *coherence = eviction->coherence;
-	u64 count = eviction->last - eviction->first + 1;
 	int err;
 
 	err = kdsm_chunk_look(eviction);
 	if (err || !kdsm_chunk_walk(eviction, kdsm_unread_check))
 		return err;
 	mutex_lock(&coherence->fence);
-	err = kdsm_take_many(coherence, count, count,
-			     kdsm_block_size(coherence, eviction->first), true, kdsm_unread_take,
-			     eviction);
+	err = kdsm_chunk_take_many(eviction, kdsm_unread_take);
 	mutex_unlock(&coherence->fence);
 	return err ?: kdsm_chunk_push(eviction);
 }
@@ -587,9 +630,14 @@ static int kdsm_chunk_evict(struct kdsm_eviction *eviction, bool twins)
 
 	kdsm_chunk_leave(eviction);
 	err = twins ? kdsm_chunk_strip(eviction) : kdsm_chunk_go(eviction);
-	/* Leave no twins that were made for nodes that did not take the blocks over */
-	if (err && !twins && !coherence->is_strict)
+	/*
+	 * Leave no twins that were made for nodes that did not take the blocks over. The chunk may
+	 * be closed already, and kdsm_unread_ask() uses the network.
+	 */
+	if (err && !twins && !coherence->is_strict) {
+		WRITE_ONCE(coherence->closed, KDSM_NO_CHUNK);
 		kdsm_chunk_strip(eviction);
+	}
 	if (!err) {
 		kdsm_coherence_count(coherence, EVICTIONS, 1);
 		WRITE_ONCE(coherence->rounds, coherence->rounds + 1);

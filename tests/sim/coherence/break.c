@@ -128,6 +128,17 @@ int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_blo
 	return err;
 }
 
+int __wrap_kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       unsigned int *from, u64 *wts, u64 *rts)
+{
+	int err = __real_kdsm_ownership_read(coherence, block, from, wts, rts);
+
+	if (sim_broken == BREAK_KEPT && !err && block->unread &&
+	    kdsm_block_is_leaving(coherence, block))
+		*from = (coherence->node + 1) % sim.nodes;
+	return err;
+}
+
 void __wrap_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, unsigned int from, bool keep)
 {

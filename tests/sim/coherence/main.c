@@ -118,6 +118,7 @@ static const struct sim_defect defects[BREAK_COUNT + 1] = {
 			false, LIMIT },
 	[BREAK_UNREAD] = { "unread", "a node evicts what the next owner has not read",
 			   false, LIMIT },
+	[BREAK_KEPT] = { "kept", "a node evicts content that it alone has", false, LIMIT },
 	[BREAK_MEMO] = { "memo", "a node that does not hold a block forgets the hand-over's number",
 			 false, LIMIT },
 	[BREAK_LINK] = { "link", "a node that does not hold a block forgets its owner",

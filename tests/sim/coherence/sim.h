@@ -81,6 +81,7 @@ enum {
 	/* when nodes evict blocks */
 	BREAK_KEY,
 	BREAK_UNREAD,
+	BREAK_KEPT,
 	BREAK_MEMO,
 	BREAK_LINK,
 	BREAK_PAST,
@@ -560,6 +561,10 @@ int __wrap_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 int __real_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       unsigned int *from, u64 *wts, u64 *rts);
 int __wrap_kdsm_ownership_take(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       unsigned int *from, u64 *wts, u64 *rts);
+int __real_kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			       unsigned int *from, u64 *wts, u64 *rts);
+int __wrap_kdsm_ownership_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			       unsigned int *from, u64 *wts, u64 *rts);
 void __real_kdsm_twin_merge(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_bounce *theirs, unsigned int from, bool keep);
