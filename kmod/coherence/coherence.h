@@ -276,6 +276,7 @@ struct kdsm_block {
 	u8 state;		/* enum kdsm_block_state */
 	u8 role;		/* enum kdsm_block_role */
 	bool busy;		/* a task uses the network for the block; other tasks wait */
+	bool late;		/* next asked after this node got the block */
 	bool again;		/* what the node in front answered does not hold; ask again */
 	bool lost;		/* a missing node kept a task from the block */
 	/* Bit-fields share a word, so tasks access them only with lock held */
@@ -427,6 +428,7 @@ struct kdsm_coherence {
 
 	/* Policy strict only: */
 	u64 lease;			/* shortest time that a node keeps a block, in ns */
+	u64 fetch_time;			/* mean time in which content arrives, in ns */
 	struct work_struct owed_work;	/* lends and hands over the blocks of owed */
 	struct list_head owed;		/* blocks that nodes wait for until the end of the lease */
 

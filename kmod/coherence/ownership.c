@@ -63,7 +63,9 @@
  * Policy strict: readers wait in the same queue. A node with a place in the queue, and without a
  * successor, notes a reader that asks in waiting; with a successor it names the successor. When the
  * node owns the block and its lease has ended, it lends copies to all noted readers together, and
- * then hands the block over.
+ * then hands the block over. A successor that asked after the node got the block (late) is alone in
+ * the queue, and the node still notes readers. Otherwise two writers would pass the block to each
+ * other faster than a reader can follow.
  *
  * A node may be granted a block that no task there wants any more. Such a node holds the
  * place for the next node that asks, and tells that node where the content still is.
@@ -403,7 +405,7 @@ void kdsm_ownership_owed_work(struct work_struct *work)
 		now = ktime_get_ns();
 		/* The end comes closer when the program runs that the block is kept for */
 		end = min(READ_ONCE(block->lease_end),
-			  now + max_t(u64, READ_ONCE(coherence->lease), KDSM_LEASE_DEFAULT));
+			  now + max_t(u64, kdsm_strict_lease(coherence), KDSM_LEASE_DEFAULT));
 		if (end > now)
 			usleep_range((end - now) / NSEC_PER_USEC + 1,
 				     (end - now) / NSEC_PER_USEC + 50);
@@ -504,7 +506,7 @@ static int kdsm_read(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	if (!coherence->is_strict || !block->waiting)
 		return kdsm_answer(request, KDSM_ANSWER_RETRY, 0);
 	if (!test_bit(request->from, block->waiting)) {
-		if (block->next != KDSM_NOBODY && block->next != request->from)
+		if (block->next != KDSM_NOBODY && block->next != request->from && !block->late)
 			return kdsm_answer(request, KDSM_ANSWER_ASK, block->next);
 		__set_bit(request->from, block->waiting);
 	}
@@ -574,6 +576,7 @@ static int kdsm_own(struct kdsm_coherence *coherence, struct kdsm_block *block,
 	if (err != -EAGAIN)
 		return err;
 	block->next = request->from;
+	block->late = block->role != KDSM_ROLE_WAITING;
 	if (block->role == KDSM_ROLE_OWNER)
 		kdsm_ownership_owe(coherence, block);
 	return kdsm_answer(request, KDSM_ANSWER_QUEUED, 0);

@@ -44,11 +44,12 @@
 #define KDSM_INVALIDATE_PAUSE	50
 #define KDSM_INVALIDATE_TIMEOUT	(60 * HZ)
 /*
- * Time that a reader may hold a request back until its lease has ended, in ns, and interval
- * between looks at the lease, in us
+ * Time that a reader may hold a request back until its lease has ended, in ns, and shortest and
+ * longest interval between looks at the lease, in us
  */
-#define KDSM_KEEP_MAX		(500 * NSEC_PER_USEC)
+#define KDSM_KEEP_MAX		(8000 * NSEC_PER_USEC)
 #define KDSM_KEEP_PAUSE		20
+#define KDSM_KEEP_PAUSE_MAX	160
 /* Interval between requests to a reader that cannot be reached, in us */
 #define KDSM_DOWN_PAUSE		10000
 /*
@@ -59,16 +60,36 @@
 
 /* ---- leases ---- */
 
+/*
+ * A reader that lost its copy asks the new owner one message later. So a node keeps the block for
+ * longer than that takes, or else the request would run after the block from node to node.
+ */
+u64 kdsm_strict_lease(const struct kdsm_coherence *coherence)
+{
+	u64 lease = READ_ONCE(coherence->lease);
+
+	return lease ? max_t(u64, lease, min(READ_ONCE(coherence->fetch_time), KDSM_LATE)) : 0;
+}
+
+/* Content has arrived that this node began to fetch at time since */
+static void kdsm_lease_learn(struct kdsm_coherence *coherence, u64 since)
+{
+	u64 mean = READ_ONCE(coherence->fetch_time);
+	u64 took = min_t(u64, ktime_get_ns() - since, NSEC_PER_SEC);
+
+	WRITE_ONCE(coherence->fetch_time, mean - mean / 8 + took / 8);
+}
+
 static void kdsm_lease_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	WRITE_ONCE(block->lease_end, ktime_get_ns() + READ_ONCE(coherence->lease));
+	WRITE_ONCE(block->lease_end, ktime_get_ns() + kdsm_strict_lease(coherence));
 }
 
 /* The lease begins as soon as the program that waits for the block runs, or is late */
 static void kdsm_lease_await(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	block->awaited = true;
-	WRITE_ONCE(block->lease_end, ktime_get_ns() + KDSM_LATE + READ_ONCE(coherence->lease));
+	WRITE_ONCE(block->lease_end, ktime_get_ns() + KDSM_LATE + kdsm_strict_lease(coherence));
 }
 
 static bool kdsm_lease_is_over(const struct kdsm_block *block)
@@ -178,6 +199,7 @@ static int kdsm_copy_end_wait(struct kdsm_coherence *coherence, struct kdsm_bloc
 			      unsigned int writer, const struct kdsm_wire_handover *wire)
 {
 	u64 end = ktime_get_ns() + KDSM_KEEP_MAX;
+	unsigned int pause = KDSM_KEEP_PAUSE;
 	int err;
 
 	for (;;) {
@@ -188,7 +210,8 @@ static int kdsm_copy_end_wait(struct kdsm_coherence *coherence, struct kdsm_bloc
 		/* The writer then sends no second request */
 		if (err != -EAGAIN || ktime_get_ns() >= end)
 			return err;
-		usleep_range(KDSM_KEEP_PAUSE, 2 * KDSM_KEEP_PAUSE);
+		usleep_range(pause, 2 * pause);
+		pause = min(2 * pause, KDSM_KEEP_PAUSE_MAX);
 	}
 }
 
@@ -340,7 +363,7 @@ static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
 static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_source source = { .memory = coherence->frames };
-	u64 wts;
+	u64 wts, since;
 	int err;
 
 	for (;;) {
@@ -348,8 +371,11 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 		mutex_unlock(&block->lock);
 		source.since = kdsm_memory_drops(coherence->frames);
 		err = kdsm_ownership_borrow(coherence, block, &source.node, &wts);
+		since = ktime_get_ns();
 		if (!err)
 			err = kdsm_block_content(coherence, block, &source, wts, NULL);
+		if (!err && wts)
+			kdsm_lease_learn(coherence, since);
 		mutex_lock(&block->lock);
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
 		/* The lender may have evicted the content */
@@ -374,7 +400,7 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	unsigned int from = coherence->node;
-	u64 wts = block->wts, rts;
+	u64 wts = block->wts, rts, since;
 	bool has_copy;
 	int err;
 
@@ -406,8 +432,11 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
+	since = ktime_get_ns();
 	if (!has_copy)
 		err = kdsm_block_kept(coherence, block, coherence->frames, from, wts, NULL);
+	if (!has_copy && !err && wts)
+		kdsm_lease_learn(coherence, since);
 	if (!err)
 		err = kdsm_readers_invalidate(coherence, block);
 	mutex_lock(&block->lock);

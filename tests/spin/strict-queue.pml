@@ -58,6 +58,7 @@ mtype = { YES };
 mtype role[N], state[N], reading[N];
 byte next[N], waiting[N], readers[N], wts[N], wanted[N], lender[N], from[N];
 bool again[N];
+bool young[N];			/* block->late: next asked after this node got the block */
 byte frame[N];			/* content: number of the write that made it */
 byte newest;			/* number of the last write */
 byte holder;			/* node that the block was handed over to last */
@@ -100,6 +101,17 @@ inline find_end()
 	:: next[t] != NOBODY -> t = next[t]
 	:: else -> break
 	od
+}
+
+/* t: the node that notes a reader, kdsm_read() */
+inline find_place()
+{
+	find_end();
+	if
+	:: (role[holder] == TAKING || role[holder] == OWNER) && next[holder] != NOBODY &&
+	   young[holder] -> t = holder
+	:: else
+	fi
 }
 
 /* kdsm_ownership_lent() */
@@ -247,9 +259,9 @@ round:	if
 	/* kdsm_strict_read_miss(), kdsm_ownership_borrow(), kdsm_read() */
 read:	atomic {
 		again[me] = false;
-		find_end();
+		find_place();
 		if
-		:: role[t] == OWNER && !waiting[t] ->
+		:: role[t] == OWNER && !waiting[t] && next[t] == NOBODY ->
 			readers[t] = readers[t] | bit(me);
 			state[t] = (state[t] == WRITABLE -> READABLE : state[t]);
 			reply[me]!YES,t,wts[t]
@@ -302,7 +314,7 @@ write:	atomic {
 			find_end();
 			if
 			:: role[t] == OWNER && !waiting[t] -> hand_over(t, me)
-			:: next[t] = me
+			:: next[t] = me; young[t] = (role[t] != WAITING)
 			fi;
 			t = 0
 		fi;
