@@ -13,6 +13,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/completion.h>
+#include <linux/kdsm_netlink.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/socket.h>
@@ -294,6 +295,28 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
  */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
+/**
+ * kdsm_fabric_duration() - count a duration that a layer above has measured
+ * @fabric: started
+ * @what: enum kdsm_latency
+ * @ns: the duration, in ns
+ *
+ * Context: any.
+ */
+void kdsm_fabric_duration(struct kdsm_fabric *fabric, enum kdsm_latency what, u64 ns);
+
+/**
+ * kdsm_fabric_durations() - add up the durations of a kind over all CPUs
+ * @fabric: started
+ * @what: enum kdsm_latency
+ * @sum: receives the sum of all durations, in ns
+ * @counts: filled in with KDSM_LATENCY_CLASSES values, see KDSM_A_LATENCY_COUNTS
+ *
+ * Context: any.
+ */
+void kdsm_fabric_durations(struct kdsm_fabric *fabric, enum kdsm_latency what, u64 *sum,
+			   u64 *counts);
+
 /* ---- accounts (account.c) ---- */
 
 /*
@@ -526,6 +549,7 @@ struct kdsm_batch {
 	 */
 	u64 tie;
 	bool killable;		/* a fatal signal ends waits while posting: status -EINTR */
+	u8 latency;		/* enum kdsm_latency of its operations; KDSM_LATENCY_COUNT: none */
 	struct list_head operations;	/* that are not posted yet */
 	struct list_head parts;		/* chains and delegations that were started */
 	atomic_t pending;		/* parts in flight, and 1 until all parts are started */
