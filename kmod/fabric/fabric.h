@@ -739,6 +739,30 @@ static inline void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int n
 int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,
 			  enum kdsm_message_type type, const void *data, unsigned int length);
 
+/* An answer to kdsm_inquire() */
+struct kdsm_reply {
+	int status;		/* as kdsm_message() returns it */
+	unsigned int length;	/* of data, in bytes; 0 if status is not 0 */
+	u8 data[KDSM_MESSAGE_ROOM] __aligned(8);
+};
+
+/**
+ * kdsm_inquire() - send a request to several nodes in parallel, and get the replies
+ * @fabric: started
+ * @nodes: bit set of the receivers, by node; this node may be one of them
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ * @replies: one for each receiver, in order of node; filled in
+ * @timeout: in jiffies
+ *
+ * Return: 0, and a receiver that did not answer in time has status -ETIMEDOUT. -ERESTARTSYS after a
+ * fatal signal, -ENOMEM: @replies have no meaning. Requests may still be in flight.
+ */
+int kdsm_inquire(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 struct kdsm_reply *replies, unsigned long timeout);
+
 /**
  * kdsm_message_was_heard() - whether the peer answered a message
  * @err: returned by kdsm_message()
