@@ -31,7 +31,7 @@ static void test_quantiles(void **state)
 	for (unsigned int i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		double found = latency_quantile(&latency, shares[i]), exact = 100000 * shares[i];
 
-		/* The last class ends at 131072, and its durations count as if spread over it all */
+		/* The last class ends at 131072; its durations count as if spread over it all */
 		assert_true(found >= exact * 0.99 && found <= exact * 1.32);
 		assert_true(found > before);
 		before = found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Histograms of durations: class i counts those of 2^i up to 2^(i+1) ns; see KDSM_A_LATENCY_COUNTS */
+/* Histograms of durations, with the classes of KDSM_A_LATENCY_COUNTS */
 #ifndef KDSMCTL_LATENCY_H
 #define KDSMCTL_LATENCY_H
 

@@ -16,7 +16,7 @@
 
 /* ---- taking a survey ---- */
 
-/* Append an empty entry to a list of *count entries. */
+/* Append an empty entry to a list of *count entries. Returns the list, which may have moved. */
 static void *append(void *list, size_t *count, size_t size)
 {
 	/* The list has room for a power of two of entries */
@@ -30,10 +30,6 @@ static void *append(void *list, size_t *count, size_t size)
 	return list;
 }
 
-#define APPEND(survey, list, count)							\
-	((survey)->list = append((survey)->list, &(survey)->count, sizeof(*(survey)->list)), \
-	 &(survey)->list[(survey)->count - 1])
-
 static void take_status(attrs at, void *data)
 {
 	struct survey *survey = data;
@@ -44,8 +40,11 @@ static void take_status(attrs at, void *data)
 
 static void take_node(attrs at, void *data)
 {
-	struct node_report *report = APPEND((struct survey *)data, nodes, node_count);
+	struct survey *survey = data;
+	struct node_report *report;
 
+	survey->nodes = append(survey->nodes, &survey->node_count, sizeof(*report));
+	report = &survey->nodes[survey->node_count - 1];
 	report->node = attr_u32(at, KDSM_A_NODE_ID);
 	report->error = attr_u32(at, KDSM_A_NODE_ERROR);
 	report->uptime = attr_u64(at, KDSM_A_UPTIME);
@@ -77,8 +76,11 @@ static void take_peer(attrs at, void *data)
 
 static void take_name(attrs at, void *data)
 {
-	struct region_name *name = APPEND((struct survey *)data, names, name_count);
+	struct survey *survey = data;
+	struct region_name *name;
 
+	survey->names = append(survey->names, &survey->name_count, sizeof(*name));
+	name = &survey->names[survey->name_count - 1];
 	name->id = attr_u32(at, KDSM_A_REGION_ID);
 	name->policy = attr_u32(at, KDSM_A_REGION_POLICY);
 	name->size = attr_u64(at, KDSM_A_REGION_SIZE);
@@ -94,8 +96,11 @@ struct part {
 static void take_region(attrs at, void *data)
 {
 	const struct part *part = data;
-	struct region_use *use = APPEND(part->survey, regions, region_count);
+	struct survey *survey = part->survey;
+	struct region_use *use;
 
+	survey->regions = append(survey->regions, &survey->region_count, sizeof(*use));
+	use = &survey->regions[survey->region_count - 1];
 	use->node = part->node;
 	use->id = attr_u32(at, KDSM_A_REGION_ID);
 	use->opens = attr_u32(at, KDSM_A_REGION_OPENS);
@@ -106,8 +111,11 @@ static void take_region(attrs at, void *data)
 static void take_lock(attrs at, void *data)
 {
 	const struct part *part = data;
-	struct lock_use *use = APPEND(part->survey, locks, lock_count);
+	struct survey *survey = part->survey;
+	struct lock_use *use;
 
+	survey->locks = append(survey->locks, &survey->lock_count, sizeof(*use));
+	use = &survey->locks[survey->lock_count - 1];
 	use->node = part->node;
 	use->id = attr_u32(at, KDSM_A_REGION_ID);
 	use->number = attr_u32(at, KDSM_A_LOCK_NUMBER);

@@ -278,7 +278,8 @@ static void show_text(attrs at, const struct show *show)
 	if (at[KDSM_A_REGION_LEASE])
 		printf("%-26s %g us\n", "lease", attr_u64(at, KDSM_A_REGION_LEASE) / 1e3);
 	for (int i = 0; at[KDSM_A_REGION_STATS] && i < KDSM_COHERENCE_COUNT; i++)
-		printf("%-26s %llu\n", coherence_names[i].words, (unsigned long long)show->value[i]);
+		printf("%-26s %llu\n", coherence_names[i].words,
+		       (unsigned long long)show->value[i]);
 }
 
 static void one_region(attrs at, void *data)

@@ -32,7 +32,7 @@ static uint64_t grown(uint64_t old, uint64_t new)
 	return new < old ? new : new - old;
 }
 
-/* The earlier report of the node; one with only zeros, if there is none or the node came up again */
+/* The earlier report of the node; one of zeros, if there is none or the node came up again */
 static const struct node_report *earlier(const struct survey *old, const struct node_report *now)
 {
 	static const struct node_report none;
@@ -376,6 +376,13 @@ static void processes_text(void)
 
 /* ---- JSON ---- */
 
+static void add_rate(struct json_object *node, const struct rate *rate,
+		     const struct node_report *old, const struct node_report *now, double seconds)
+{
+	json_object_object_add(node, rate->name,
+			       json_object_new_double(rate_of(rate, old, now, seconds)));
+}
+
 static void nodes_json(struct json_object *out, const struct survey *old, const struct survey *new,
 		       double seconds)
 {
@@ -392,8 +399,7 @@ static void nodes_json(struct json_object *out, const struct survey *old, const 
 			json_number(node, "opens", now->opens);
 		}
 		for (size_t j = 0; !now->error && j < RATES; j++)
-			json_object_object_add(node, rates[j].name, json_object_new_double(
-				rate_of(&rates[j], earlier(old, now), now, seconds)));
+			add_rate(node, &rates[j], earlier(old, now), now, seconds);
 		json_object_array_add(list, node);
 	}
 	json_object_object_add(out, "nodes", list);
