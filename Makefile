@@ -191,6 +191,7 @@ $(B)/unit/machine: $(OBJ)/tools/kdsm-reach/defaults.o
 $(B)/unit/plot: $(OBJ)/tools/kdsm-reach/plot.o
 $(B)/unit/histogram: $(OBJ)/tools/kdsm-bench/histogram.o
 $(B)/unit/config: $(OBJ)/tools/kdsmctl/config.o $(OBJ)/tools/kdsmctl/identity.o
+$(B)/unit/metrics: $(addprefix $(OBJ)/tools/kdsmctl/,openmetrics.o latency.o names.o print.o)
 $(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kdsm-bench/work.o
 $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
 LITMUS := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/litmus/*.c))

@@ -8,6 +8,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -584,6 +585,15 @@ static unsigned long kdsm_file_unmapped_area(struct file *file, unsigned long ad
 	return kdsm_vm_unmapped_area(file, region, address, length, pgoff, flags);
 }
 
+/* A line of /proc/PID/fdinfo/FD: the region that the file is bound to */
+static void kdsm_file_fdinfo(struct seq_file *seq, struct file *file)
+{
+	struct kdsm_region *region = kdsm_file_region(file);
+
+	if (region)
+		seq_printf(seq, "kdsm-region:\t%s\n", region->name);
+}
+
 static const struct file_operations kdsm_file_operations = {
 	.owner = THIS_MODULE,
 	.open = kdsm_file_open,
@@ -593,6 +603,7 @@ static const struct file_operations kdsm_file_operations = {
 	.mmap = kdsm_file_mmap,
 	.get_unmapped_area = kdsm_file_unmapped_area,
 	.llseek = noop_llseek,
+	.show_fdinfo = kdsm_file_fdinfo,
 };
 
 static struct miscdevice kdsm_device = {

@@ -12,6 +12,8 @@
 #include "lock/lock.h"
 #include "lock/serve.h"
 #include "region/region.h"
+#include "report.h"
+#include "trace.h"
 
 /*
  * Serialises coming up and going down. A task holds this lock while it waits for the network
@@ -83,6 +85,7 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 			[KDSM_MESSAGE_BLOCK_CLAIM] = kdsm_region_serve_block_claim,
 			[KDSM_MESSAGE_BLOCK_PUSH] = kdsm_region_serve_block_push,
 			[KDSM_MESSAGE_CLOCK] = kdsm_region_serve_clock,
+			[KDSM_MESSAGE_REPORT] = kdsm_report_serve,
 		},
 		.notified = kdsm_region_notified,
 		.peer_down = kdsm_cluster_peer_down,
@@ -128,6 +131,7 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	cluster->node = config->node;
 	cluster->nodes = config->nodes;
 	cluster->table = config->table;
+	cluster->since = ktime_get_ns();
 	refcount_set(&cluster->references, 1);
 	init_completion(&cluster->released);
 	cluster->regions_up = &kdsm_region_locks;
@@ -155,6 +159,7 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	mutex_unlock(&kdsm_admin_lock);
 	pr_info("kdsm: node %u of %u of cluster %s is up on %s\n", cluster->node,
 		cluster->nodes, cluster->name, kdsm_fabric_device(cluster->fabric));
+	trace_kdsm_event(KDSM_EVENT_CLUSTER_UP, cluster->node, 0, "", 0);
 	return 0;
 
 exit_deaths:
@@ -203,6 +208,7 @@ int kdsm_cluster_down(void)
 	kdsm_regions_exit(cluster);
 	kdsm_fabric_stop(cluster->fabric);
 	pr_info("kdsm: cluster %s is down on this node\n", cluster->name);
+	trace_kdsm_event(KDSM_EVENT_CLUSTER_DOWN, cluster->node, 0, "", 0);
 	kdsm_deaths_free(cluster);
 	kvfree(cluster->table);
 	kvfree(cluster->topology);

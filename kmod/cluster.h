@@ -58,6 +58,7 @@ struct kdsm_cluster {
 
 	refcount_t references;		/* one until the cluster goes down, one of each user */
 	struct completion released;	/* the last reference was dropped */
+	u64 since;			/* when it came up, in ns of ktime */
 	unsigned int bound;		/* files with a region; protected by kdsm_cluster_lock */
 };
 

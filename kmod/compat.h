@@ -16,6 +16,7 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/version.h>
+#include <net/genetlink.h>
 
 #include "features.h"
 
@@ -138,6 +139,16 @@ static inline u16 get_random_u16(void)
 	return get_random_u32();
 }
 #endif
+
+/* Attributes of the request of a dump */
+static inline struct nlattr **kdsm_dump_attrs(struct netlink_callback *cb)
+{
+#ifdef KDSM_HAVE_GENL_INFO_DUMP
+	return genl_info_dump(cb)->attrs;
+#else
+	return genl_dumpit_info(cb)->attrs;
+#endif
+}
 
 /* In an initialiser: the first command with a strict header, in kernels that ask for it */
 #ifdef KDSM_HAVE_RESV_START_OP

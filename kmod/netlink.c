@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The generic netlink family "kdsm" for administration and reports. This file translates
- * between attributes and calls of the layers below; <linux/kdsm_netlink.h> documents the
+ * between attributes and calls of the layers below, netlink_nodes.c does so for reports of other
+ * nodes, and netlink_events.c sends events; <linux/kdsm_netlink.h> documents the
  * commands.
  */
 #include <linux/ctype.h>
@@ -13,8 +14,6 @@
 #include "compat.h"
 #include "netlink.h"
 #include "region/region.h"
-
-static struct genl_family kdsm_family;
 
 static struct netlink_range_validation kdsm_lease_range = { .max = KDSM_LEASE_MAX };
 
@@ -30,6 +29,7 @@ static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
 	[KDSM_A_REGION_LEASE] = NLA_POLICY_FULL_RANGE(NLA_U64, &kdsm_lease_range),
 	[KDSM_A_REGION_LIMIT] = { .type = NLA_U64 },
 	[KDSM_A_INSECURE] = { .type = NLA_FLAG },
+	[KDSM_A_TIMEOUT] = NLA_POLICY_RANGE(NLA_U32, 1, KDSM_TIMEOUT_MAX),
 };
 
 static const struct nla_policy kdsm_node_policy[KDSM_A_NODE_LOCATION + 1] = {
@@ -218,7 +218,7 @@ static int kdsm_do_down(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-static struct kdsm_cluster *kdsm_cluster_get_for(struct netlink_ext_ack *extack)
+struct kdsm_cluster *kdsm_cluster_get_for(struct netlink_ext_ack *extack)
 {
 	struct kdsm_cluster *cluster = kdsm_cluster_get();
 
@@ -328,11 +328,6 @@ static int kdsm_do_key_retire(struct sk_buff *skb, struct genl_info *info)
 	if (err)
 		NL_SET_ERR_MSG(info->extack, "there is no former key");
 	return err;
-}
-
-static int kdsm_put_u64(struct sk_buff *skb, int type, u64 value)
-{
-	return nla_put_u64_64bit(skb, type, value, KDSM_A_PAD);
 }
 
 /* Return the bytes that this node holds of all regions */
@@ -577,9 +572,23 @@ static const struct genl_small_ops kdsm_commands[] = {
 	{ .cmd = KDSM_CMD_REGION_SET, .doit = kdsm_do_region_set, .flags = GENL_ADMIN_PERM },
 	{ .cmd = KDSM_CMD_KEY_LOAD, .doit = kdsm_do_key_load, .flags = GENL_ADMIN_PERM },
 	{ .cmd = KDSM_CMD_KEY_RETIRE, .doit = kdsm_do_key_retire, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_NODE_REGIONS, .dumpit = kdsm_dump_node_regions,
+	  .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_NODE_LOCKS, .dumpit = kdsm_dump_node_locks, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_LATENCIES, .dumpit = kdsm_dump_latencies },
 };
 
-static struct genl_family kdsm_family __ro_after_init = {
+/* Those that have to start or end a dump */
+static const struct genl_ops kdsm_dumps[] = {
+	{ .cmd = KDSM_CMD_NODES, .start = kdsm_start_nodes, .dumpit = kdsm_dump_nodes,
+	  .done = kdsm_done_nodes, .flags = GENL_ADMIN_PERM },
+};
+
+static const struct genl_multicast_group kdsm_groups[] = {
+	{ .name = KDSM_GENL_EVENTS },
+};
+
+struct genl_family kdsm_family __ro_after_init = {
 	.name = KDSM_GENL_NAME,
 	.version = KDSM_GENL_VERSION,
 	.maxattr = KDSM_A_MAX,
@@ -587,16 +596,25 @@ static struct genl_family kdsm_family __ro_after_init = {
 	.module = THIS_MODULE,
 	.small_ops = kdsm_commands,
 	.n_small_ops = ARRAY_SIZE(kdsm_commands),
+	.ops = kdsm_dumps,
+	.n_ops = ARRAY_SIZE(kdsm_dumps),
+	.mcgrps = kdsm_groups,
+	.n_mcgrps = ARRAY_SIZE(kdsm_groups),
 	KDSM_RESV_START_OP(__KDSM_CMD_LAST)
 	.parallel_ops = true,	/* no lock over all commands, as a probe may take seconds */
 };
 
 int __init kdsm_netlink_init(void)
 {
-	return genl_register_family(&kdsm_family);
+	int err = genl_register_family(&kdsm_family);
+
+	if (!err)
+		kdsm_events_init();
+	return err;
 }
 
 void kdsm_netlink_exit(void)
 {
+	kdsm_events_exit();
 	genl_unregister_family(&kdsm_family);
 }

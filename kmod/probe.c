@@ -26,6 +26,13 @@ static u16 __maybe_unused probe(void)
 	return get_random_u16();
 }
 
+#elif defined(PROBE_GENL_INFO_DUMP)
+/* Linux 6.6 */
+static struct nlattr ** __maybe_unused probe(struct netlink_callback *cb)
+{
+	return genl_info_dump(cb)->attrs;
+}
+
 #elif defined(PROBE_HRTIMER_SETUP)
 /* Linux 6.13; Linux 6.15 has no hrtimer_init() any more. */
 static void __maybe_unused probe(struct hrtimer *timer,

@@ -6,7 +6,9 @@
 #if !defined(KDSM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define KDSM_TRACE_H
 
+#include <linux/kdsm_netlink.h>
 #include <linux/ktime.h>
+#include <linux/string.h>
 #include <linux/tracepoint.h>
 
 /* A connection changed its state: enum kdsm_connection_state. */
@@ -189,6 +191,32 @@ TRACE_EVENT(kdsm_lock_dead,
 	),
 	TP_printk("region=%u lock=%u thread=%u", __entry->region, __entry->lock,
 		  __entry->thread)
+);
+
+/*
+ * What enum kdsm_event in <linux/kdsm_netlink.h> lists; netlink_events.c sends it to programs.
+ * node, region and value: 0 where they have no meaning; name: of the region, or "".
+ */
+TRACE_EVENT(kdsm_event,
+	TP_PROTO(unsigned int event, unsigned int node, u32 region, const char *name,
+		 u64 value),
+	TP_ARGS(event, node, region, name, value),
+	TP_STRUCT__entry(
+		__field(unsigned int, event)
+		__field(unsigned int, node)
+		__field(u32, region)
+		__array(char, name, KDSM_NAME_SIZE)
+		__field(u64, value)
+	),
+	TP_fast_assign(
+		__entry->event = event;
+		__entry->node = node;
+		__entry->region = region;
+		strscpy(__entry->name, name, KDSM_NAME_SIZE);
+		__entry->value = value;
+	),
+	TP_printk("event=%u node=%u region=%u name=%s value=%llu", __entry->event,
+		  __entry->node, __entry->region, __entry->name, __entry->value)
 );
 
 #endif /* KDSM_TRACE_H */

@@ -14,9 +14,10 @@
 #include <linux/types.h>
 #include <linux/uuid.h>
 #include <linux/kdsm.h>
+#include <linux/kdsm_netlink.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	13
+#define KDSM_WIRE_VERSION	14
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -144,6 +145,7 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_READ_REVOKE,	/* kdsm_wire_pass, from a parent: leave, and send LEFT */
 	KDSM_MESSAGE_READ_DISMISS,	/* kdsm_wire_pass, from the home: leave dead parents */
 	KDSM_MESSAGE_READ_LEFT,		/* kdsm_wire_pass, to a parent */
+	KDSM_MESSAGE_REPORT,	/* kdsm_wire_ask -> as enum kdsm_report says */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -528,5 +530,65 @@ struct kdsm_wire_lock_open {
 
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change the settings in mask */
 #define KDSM_WIRE_LOCK_GONE	(1U << 30)	/* from node 0: the home has come up again since */
+
+/* What a node tells of itself. The request changes nothing at the receiver. */
+enum kdsm_report {
+	KDSM_REPORT_NODE,	/* kdsm_wire_node */
+	KDSM_REPORT_LATENCY,	/* kdsm_wire_latency; from: enum kdsm_latency */
+	/*
+	 * kdsm_wire_region_use: of the regions with ids of at least from, in order of id, as many
+	 * as fit. An empty reply: there are no more.
+	 */
+	KDSM_REPORT_REGIONS,
+	/*
+	 * kdsm_wire_lock_use: the same of locks that threads have waited for; from: id << 32 and
+	 * number. The reply may be empty although there are more: then it is one __le64, for from.
+	 */
+	KDSM_REPORT_LOCKS,
+	KDSM_REPORTS
+};
+
+struct kdsm_wire_ask {
+	__le32 report;		/* enum kdsm_report */
+	__le32 reserved;
+	__le64 from;
+} __packed;
+
+struct kdsm_wire_node {
+	__le64 uptime;		/* in ns */
+	__le64 memory;		/* in bytes */
+	__le32 regions;
+	__le32 opens;
+	__le64 stats[KDSM_STAT_COUNT];		/* sums over all peers */
+	/* Sums over all coherent regions; the current numbers of blocks are 0 */
+	__le64 coherence[KDSM_COHERENCE_COUNT];
+} __packed;
+
+struct kdsm_wire_latency {
+	__le64 sum;
+	__le64 counts[KDSM_LATENCY_CLASSES];
+} __packed;
+
+struct kdsm_wire_region_use {
+	__le32 id;
+	__le32 opens;
+	__le64 resident;	/* in bytes */
+	__le64 is_coherent;	/* 0 or 1 */
+	__le64 coherence[KDSM_COHERENCE_COUNT];	/* as of kdsm_wire_node */
+} __packed;
+
+struct kdsm_wire_lock_use {
+	__le32 id;		/* of the region */
+	__le32 number;
+	__le32 kind;
+	__le32 reserved;
+	char name[KDSM_NAME_SIZE];
+	__le64 locks;
+	__le64 waits;
+	__le64 waited;		/* in ns */
+	__le64 longest;		/* in ns */
+	__le64 handed;
+	__le64 passed;
+} __packed;
 
 #endif /* KDSM_WIRE_H */

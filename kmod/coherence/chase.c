@@ -10,6 +10,7 @@
 #include <linux/string.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /* Timeout of a request for a block, with the turns of all nodes in front, in jiffies */
 #define KDSM_OWN_TIMEOUT	(60 * HZ)
@@ -148,6 +149,17 @@ static int kdsm_chase_follow(struct kdsm_coherence *coherence, struct kdsm_block
 	return err ?: -EAGAIN;
 }
 
+/* The block is lost with the node. */
+static void kdsm_chase_lost(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    unsigned int node)
+{
+	if (READ_ONCE(block->lost))
+		return;
+	WRITE_ONCE(block->lost, true);
+	trace_kdsm_event(KDSM_EVENT_BLOCK_LOST, node, coherence->id, "",
+			 kdsm_block_offset(coherence, block->index));
+}
+
 /* Ask one node. Returns 0 with an answer, -EAGAIN to ask again after a back-off, or an error. */
 static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			   struct kdsm_chase *chase, struct kdsm_wire_answer *answer)
@@ -191,11 +203,11 @@ static int kdsm_chase_step(struct kdsm_coherence *coherence, struct kdsm_block *
 		chase->lost = 0;
 		return -EAGAIN;
 	}
-	if (err == -EHOSTDOWN && (is_gone || kdsm_is_gone(coherence, chase->node)))
-		WRITE_ONCE(block->lost, true);
-	else if (err == -EHOSTDOWN && known.number && known.from != cpu_to_le16(KDSM_NOBODY))
-		/* The asked node takes no hand-over from a node that it has excluded */
-		WRITE_ONCE(block->lost, true);
+	/* The asked node takes no hand-over from a node that it has excluded */
+	if (err == -EHOSTDOWN &&
+	    (is_gone || kdsm_is_gone(coherence, chase->node) ||
+	     (known.number && known.from != cpu_to_le16(KDSM_NOBODY))))
+		kdsm_chase_lost(coherence, block, chase->node);
 	if (err)
 		return err;
 	chase->lost = 0;

@@ -54,6 +54,14 @@ void kdsm_coherence_exit(struct kdsm_coherence *coherence)
 
 /* ---- statistics ---- */
 
+void kdsm_coherence_counters(const struct kdsm_coherence *coherence, u64 *stats)
+{
+	unsigned int i;
+
+	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
+		stats[i] = atomic64_read(&coherence->stats[i]);
+}
+
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 {
 	static const u8 which[] = {
@@ -64,8 +72,7 @@ void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats)
 	struct kdsm_glance glance;
 	u64 i;
 
-	for (i = 0; i < KDSM_COHERENCE_COUNT; i++)
-		stats[i] = atomic64_read(&coherence->stats[i]);
+	kdsm_coherence_counters(coherence, stats);
 	/* States may change concurrently: the counts are approximate */
 	for (i = 0; kdsm_block_glance(coherence, &i, coherence->blocks - 1, &glance); i++) {
 		stats[which[glance.state]]++;

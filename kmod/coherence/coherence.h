@@ -684,6 +684,15 @@ void kdsm_coherence_untied(struct kdsm_coherence *coherence, unsigned int node);
 void kdsm_coherence_stats(struct kdsm_coherence *coherence, u64 *stats);
 
 /**
+ * kdsm_coherence_counters() - read the counters of a region on this node, in little time
+ * @coherence: the coherence of the region
+ * @stats: receives KDSM_COHERENCE_COUNT values; the current numbers of blocks are 0
+ *
+ * Context: any.
+ */
+void kdsm_coherence_counters(const struct kdsm_coherence *coherence, u64 *stats);
+
+/**
  * kdsm_coherence_metadata() - estimate the memory of the structures and the table of a region
  * @coherence: the coherence of the region
  *

@@ -34,6 +34,7 @@
 #include <linux/slab.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /* Pause after a vain round, in jiffies */
 #define KDSM_EVICT_PAUSE	(HZ / 100 ?: 1)
@@ -641,6 +642,7 @@ static int kdsm_chunk_evict(struct kdsm_eviction *eviction, bool twins)
 	if (!err) {
 		kdsm_coherence_count(coherence, EVICTIONS, 1);
 		WRITE_ONCE(coherence->rounds, coherence->rounds + 1);
+		trace_kdsm_event(KDSM_EVENT_EVICTING, 0, coherence->id, "", 0);
 	}
 	WRITE_ONCE(coherence->closed, KDSM_NO_CHUNK);
 	/* Pairs with smp_load_acquire() in kdsm_evict_wait() */

@@ -33,18 +33,39 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 	batch->memory = memory;
 	batch->tie = 0;
 	batch->killable = false;
+	batch->latency = KDSM_LATENCY_COUNT;
 	INIT_LIST_HEAD(&batch->operations);
 	INIT_LIST_HEAD(&batch->parts);
 	atomic_set(&batch->pending, 1);		/* kdsm_batch_post() drops it */
 	init_completion(&batch->done);
 }
 
+static enum kdsm_latency kdsm_operation_latency(const struct kdsm_operation *op)
+{
+	static const u8 latencies[] = {
+		[KDSM_OP_GET] = KDSM_LATENCY_GET,
+		[KDSM_OP_PUT] = KDSM_LATENCY_PUT,
+		[KDSM_OP_CAS] = KDSM_LATENCY_CAS,
+		[KDSM_OP_FAA] = KDSM_LATENCY_FAA,
+		[KDSM_OP_FIND] = KDSM_LATENCY_FIND,
+		[KDSM_OP_STEAL] = KDSM_LATENCY_STEAL,
+	};
+
+	return op->notify ? KDSM_LATENCY_PUT_NOTIFY : latencies[op->opcode];
+}
+
 void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
 		       struct kdsm_operation *op)
 {
+	enum kdsm_latency latency;
+
 	op->memory = memory;
 	op->status = 0;
 	op->result = 0;
+	latency = kdsm_operation_latency(op);
+	if (batch->latency != latency)
+		batch->latency = batch->latency == KDSM_LATENCY_COUNT ? latency :
+									KDSM_LATENCY_MIXED;
 	list_add_tail(&op->link, &batch->operations);
 }
 
@@ -297,6 +318,8 @@ static bool kdsm_batch_poll(struct kdsm_batch *batch, const struct kdsm_peer *pe
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state)
 {
 	struct kdsm_peer *peer = kdsm_batch_peer(batch);
+	/* Of a batch that is done before, nobody knows when */
+	bool waits = batch->latency < KDSM_LATENCY_COUNT && !completion_done(&batch->done);
 	u64 left = U64_MAX;
 	unsigned long slice;
 	long ret;
@@ -337,6 +360,8 @@ done:
 		u64 took = ktime_to_ns(ktime_sub(ktime_get(), batch->posted));
 		u32 mean = READ_ONCE(peer->latency);
 
+		if (waits)
+			kdsm_duration(batch->fabric->durations, batch->latency, took);
 		took = min_t(u64, took, NSEC_PER_SEC);
 		WRITE_ONCE(peer->latency, mean - mean / 8 + (u32)took / 8);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Requests without reply data to several nodes in parallel, and requests whose sender may stop
- * waiting. A worker sends to each node and waits for its reply, because a message may have to
- * connect first, which can take seconds. message.c has the messages.
+ * Requests to several nodes in parallel, and requests whose sender may stop waiting. A worker sends
+ * to each node and waits for its reply, because a message may have to connect first, which can take
+ * seconds. message.c has the messages.
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
@@ -18,6 +18,7 @@ struct kdsm_sending {
 	struct kdsm_broadcast *broadcast;
 	unsigned int node;
 	int status;		/* of the reply; -ETIMEDOUT until the request ended */
+	struct kdsm_reply *reply;	/* NULL: the sender wants the status only */
 };
 
 struct kdsm_broadcast {
@@ -28,6 +29,7 @@ struct kdsm_broadcast {
 	refcount_t references;		/* one of the sender, one of each request in flight */
 	atomic_t pending;		/* requests in flight */
 	struct completion done;		/* pending is 0 */
+	struct kdsm_reply *replies;	/* one for each request; NULL: none are wanted */
 	unsigned int count;
 	struct kdsm_sending sendings[];
 };
@@ -45,18 +47,26 @@ void kdsm_broadcast_exit(struct kdsm_fabric *fabric)
 
 static void kdsm_broadcast_put(struct kdsm_broadcast *broadcast)
 {
-	if (refcount_dec_and_test(&broadcast->references))
-		kvfree(broadcast);
+	if (!refcount_dec_and_test(&broadcast->references))
+		return;
+	kvfree(broadcast->replies);
+	kvfree(broadcast);
 }
 
 static void kdsm_sending_work(struct work_struct *work)
 {
 	struct kdsm_sending *sending = container_of(work, struct kdsm_sending, work);
 	struct kdsm_broadcast *broadcast = sending->broadcast;
+	struct kdsm_reply *reply = sending->reply;
+	int status;
 
-	WRITE_ONCE(sending->status,
-		   kdsm_message(broadcast->fabric, sending->node, broadcast->type,
-				broadcast->data, broadcast->length, NULL, NULL));
+	if (reply)
+		reply->length = sizeof(reply->data);
+	status = kdsm_message(broadcast->fabric, sending->node, broadcast->type, broadcast->data,
+			      broadcast->length, reply ? reply->data : NULL,
+			      reply ? &reply->length : NULL);
+	/* Pairs with smp_load_acquire() in kdsm_inquire(). */
+	smp_store_release(&sending->status, status);
 	if (atomic_dec_and_test(&broadcast->pending))
 		complete_all(&broadcast->done);
 	kdsm_broadcast_put(broadcast);
@@ -80,7 +90,7 @@ static int kdsm_broadcast_wait(struct kdsm_broadcast *broadcast, unsigned long t
 static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
 						  const unsigned long *nodes,
 						  enum kdsm_message_type type, const void *data,
-						  unsigned int length)
+						  unsigned int length, bool wants_replies)
 {
 	unsigned int count = bitmap_weight(nodes, fabric->config.nodes), node, i = 0;
 	struct kdsm_broadcast *broadcast;
@@ -90,6 +100,13 @@ static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
 	broadcast = kvzalloc(struct_size(broadcast, sendings, count), GFP_KERNEL);
 	if (!broadcast)
 		return ERR_PTR(-ENOMEM);
+	if (wants_replies) {
+		broadcast->replies = kvcalloc(count, sizeof(*broadcast->replies), GFP_KERNEL);
+		if (!broadcast->replies) {
+			kvfree(broadcast);
+			return ERR_PTR(-ENOMEM);
+		}
+	}
 	broadcast->fabric = fabric;
 	broadcast->type = type;
 	broadcast->length = length;
@@ -99,8 +116,10 @@ static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
 	atomic_set(&broadcast->pending, count);
 	init_completion(&broadcast->done);
 	for_each_set_bit(node, nodes, fabric->config.nodes) {
-		struct kdsm_sending *sending = &broadcast->sendings[i++];
+		struct kdsm_sending *sending = &broadcast->sendings[i];
 
+		sending->reply = wants_replies ? &broadcast->replies[i] : NULL;
+		i++;
 		sending->broadcast = broadcast;
 		sending->node = node;
 		sending->status = -ETIMEDOUT;
@@ -120,7 +139,7 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 
 	if (bitmap_empty(nodes, fabric->config.nodes))
 		return 0;
-	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length);
+	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length, false);
 	if (IS_ERR(broadcast))
 		return PTR_ERR(broadcast);
 	err = kdsm_broadcast_wait(broadcast, timeout, state);
@@ -137,9 +156,31 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
 
 	if (bitmap_empty(nodes, fabric->config.nodes))
 		return;
-	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length);
+	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length, false);
 	if (!IS_ERR(broadcast))
 		kdsm_broadcast_put(broadcast);
+}
+
+int kdsm_inquire(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 struct kdsm_reply *replies, unsigned long timeout)
+{
+	struct kdsm_broadcast *broadcast;
+	unsigned int i;
+	int err;
+
+	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length, true);
+	if (IS_ERR(broadcast))
+		return PTR_ERR(broadcast);
+	err = kdsm_broadcast_wait(broadcast, timeout, TASK_KILLABLE);
+	for (i = 0; i < broadcast->count; i++) {
+		/* Pairs with smp_store_release() in kdsm_sending_work(). */
+		replies[i].status = smp_load_acquire(&broadcast->sendings[i].status);
+		replies[i].length = replies[i].status ? 0 : broadcast->replies[i].length;
+		memcpy(replies[i].data, broadcast->replies[i].data, replies[i].length);
+	}
+	kdsm_broadcast_put(broadcast);
+	return err == -ETIMEDOUT ? 0 : err;
 }
 
 int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,

@@ -9,6 +9,7 @@
 #include <linux/ratelimit.h>
 #include <rdma/ib_cm.h>
 
+#include "trace.h"
 #include "internal.h"
 
 /* Timeout of rdma_cm for an address or a route, in ms */
@@ -375,6 +376,7 @@ static void kdsm_peer_restarted(struct kdsm_peer *peer)
 		kdsm_connection_break(old);
 	}
 	kdsm_memory_forget(fabric, peer->node);
+	trace_kdsm_event(KDSM_EVENT_NODE_RESTARTED, peer->node, 0, "", 0);
 	if (fabric->config.peer_down)
 		fabric->config.peer_down(fabric->config.context, peer->node, true);
 }
@@ -419,8 +421,10 @@ static void kdsm_peer_answered(struct kdsm_peer *peer)
 	atomic64_inc(&peer->connects);
 	peer->backoff = 0;
 	peer->refused_since = 0;
-	WRITE_ONCE(peer->state, peer->node == peer->fabric->config.node ?
-		   KDSM_PEER_SELF : KDSM_PEER_UP);
+	if (peer->node == peer->fabric->config.node)
+		WRITE_ONCE(peer->state, KDSM_PEER_SELF);
+	else if (xchg(&peer->state, KDSM_PEER_UP) != KDSM_PEER_UP)
+		trace_kdsm_event(KDSM_EVENT_NODE_UP, peer->node, 0, "", 0);
 }
 
 /*
@@ -452,6 +456,7 @@ static void kdsm_peer_failed(struct kdsm_peer *peer, int err)
 	/* A node that cannot reach itself has a problem with its device; no peer is down. */
 	if (!was_down && peer->node != fabric->config.node) {
 		pr_info("kdsm: node %u is down\n", peer->node);
+		trace_kdsm_event(KDSM_EVENT_NODE_DOWN, peer->node, 0, "", 0);
 		if (fabric->config.peer_down)
 			fabric->config.peer_down(fabric->config.context, peer->node, false);
 	}

@@ -177,6 +177,7 @@ static void kdsm_fabric_free(struct kdsm_fabric *fabric)
 	kdsm_secret_free(&fabric->secrets[1]);
 	for (node = 0; node < fabric->config.nodes; node++)
 		free_percpu(fabric->peers[node].counters);
+	free_percpu(fabric->durations);
 	percpu_free_rwsem(&fabric->gate);
 	kvfree(fabric);
 }
@@ -212,6 +213,10 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	fabric->config.addresses = NULL;
 	if (err)
 		goto free;
+	err = -ENOMEM;
+	fabric->durations = alloc_percpu(struct kdsm_durations);
+	if (!fabric->durations)
+		goto free;
 
 	/*
 	 * Handlers that sleep are short, and a task of a peer waits for each of them. So they
@@ -222,7 +227,6 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	 * worker of normal priority might wait for the end of a time slice. A handler that
 	 * sleeps does not delay the other handlers.
 	 */
-	err = -ENOMEM;
 	fabric->workqueue = alloc_workqueue("kdsm", WQ_HIGHPRI, 0);
 	fabric->upkeep = alloc_workqueue("kdsm_upkeep", WQ_UNBOUND, 2 * KDSM_STRANGERS_MAX);
 	if (!fabric->workqueue || !fabric->upkeep)
@@ -351,4 +355,15 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node)
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats)
 {
 	kdsm_counters_sum(fabric->peers[node].counters, stats);
+}
+
+void kdsm_fabric_duration(struct kdsm_fabric *fabric, enum kdsm_latency what, u64 ns)
+{
+	kdsm_duration(fabric->durations, what, ns);
+}
+
+void kdsm_fabric_durations(struct kdsm_fabric *fabric, enum kdsm_latency what, u64 *sum,
+			   u64 *counts)
+{
+	kdsm_durations_sum(fabric->durations, what, sum, counts);
 }

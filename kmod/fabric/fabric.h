@@ -13,6 +13,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/completion.h>
+#include <linux/kdsm_netlink.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/socket.h>
@@ -294,6 +295,28 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
  */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
+/**
+ * kdsm_fabric_duration() - count a duration that a layer above has measured
+ * @fabric: started
+ * @what: enum kdsm_latency
+ * @ns: the duration, in ns
+ *
+ * Context: any.
+ */
+void kdsm_fabric_duration(struct kdsm_fabric *fabric, enum kdsm_latency what, u64 ns);
+
+/**
+ * kdsm_fabric_durations() - add up the durations of a kind over all CPUs
+ * @fabric: started
+ * @what: enum kdsm_latency
+ * @sum: receives the sum of all durations, in ns
+ * @counts: filled in with KDSM_LATENCY_CLASSES values, see KDSM_A_LATENCY_COUNTS
+ *
+ * Context: any.
+ */
+void kdsm_fabric_durations(struct kdsm_fabric *fabric, enum kdsm_latency what, u64 *sum,
+			   u64 *counts);
+
 /* ---- accounts (account.c) ---- */
 
 /*
@@ -537,6 +560,7 @@ struct kdsm_batch {
 	 */
 	u64 tie;
 	bool killable;		/* a fatal signal ends waits while posting: status -EINTR */
+	u8 latency;		/* enum kdsm_latency of its operations; KDSM_LATENCY_COUNT: none */
 	struct list_head operations;	/* that are not posted yet */
 	struct list_head parts;		/* chains and delegations that were started */
 	atomic_t pending;		/* parts in flight, and 1 until all parts are started */
@@ -725,6 +749,30 @@ static inline void kdsm_message_start(struct kdsm_fabric *fabric, unsigned int n
  */
 int kdsm_message_killable(struct kdsm_fabric *fabric, unsigned int node,
 			  enum kdsm_message_type type, const void *data, unsigned int length);
+
+/* An answer to kdsm_inquire() */
+struct kdsm_reply {
+	int status;		/* as kdsm_message() returns it */
+	unsigned int length;	/* of data, in bytes; 0 if status is not 0 */
+	u8 data[KDSM_MESSAGE_ROOM] __aligned(8);
+};
+
+/**
+ * kdsm_inquire() - send a request to several nodes in parallel, and get the replies
+ * @fabric: started
+ * @nodes: bit set of the receivers, by node; this node may be one of them
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ * @replies: one for each receiver, in order of node; filled in
+ * @timeout: in jiffies
+ *
+ * Return: 0, and a receiver that did not answer in time has status -ETIMEDOUT. -ERESTARTSYS after a
+ * fatal signal, -ENOMEM: @replies have no meaning. Requests may still be in flight.
+ */
+int kdsm_inquire(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		 enum kdsm_message_type type, const void *data, unsigned int length,
+		 struct kdsm_reply *replies, unsigned long timeout);
 
 /**
  * kdsm_message_was_heard() - whether the peer answered a message

@@ -254,6 +254,7 @@ struct kdsm_fabric {
 	wait_queue_head_t accepted_wait;	/* for shorter accepted, or accepted_count 0 */
 	bool stopping;		/* no new connection */
 	struct kdsm_refused refused;
+	struct kdsm_durations __percpu *durations;
 	struct kdsm_peer peers[];
 };
 

@@ -628,13 +628,16 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 		 enum kdsm_message_type type, const void *data, unsigned int length,
 		 void *reply, unsigned int *reply_length)
 {
+	u64 since;
 	int err;
 
 	/* Do not hold the gate: the handler may send messages, for which it takes the gate. */
 	if (node == fabric->config.node)
 		return kdsm_message_self(fabric, type, data, length, reply, reply_length);
+	since = ktime_get_ns();
 	percpu_down_read(&fabric->gate);
 	err = kdsm_message_gated(fabric, node, type, data, length, reply, reply_length);
 	percpu_up_read(&fabric->gate);
+	kdsm_duration(fabric->durations, KDSM_LATENCY_MESSAGE, ktime_get_ns() - since);
 	return err;
 }

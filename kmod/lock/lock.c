@@ -44,6 +44,7 @@ void kdsm_lock_count(struct kdsm_lock *lock, const struct kdsm_waiter *waiter, i
 	stats[KDSM_LOCK_STAT_WAITED] += waited;
 	stats[KDSM_LOCK_STAT_LONGEST] = max(stats[KDSM_LOCK_STAT_LONGEST], waited);
 	lock->waits[min_t(u32, ilog2(waited | 1), KDSM_LOCK_WAITS - 1)]++;
+	kdsm_fabric_duration(lock->locks->region->cluster->fabric, KDSM_LATENCY_LOCK, waited);
 }
 
 static void kdsm_lock_count_uses(struct kdsm_lock *lock)

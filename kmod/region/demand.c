@@ -25,6 +25,7 @@ struct kdsm_demand {
 	struct kdsm_region *region;	/* for the worker only */
 	struct mem_cgroup *memcg;	/* of the program, charged for what the worker allocates */
 	struct completion done;
+	u64 since;			/* when the program began to wait, in ns of ktime */
 	u64 index;			/* of the block */
 	bool write;
 	struct kdsm_atomic atomic;	/* size 0: get the block instead */
@@ -57,6 +58,10 @@ static void kdsm_demand_work(struct work_struct *work)
 							 demand->write);
 		set_active_memcg(memcg);
 	}
+	kdsm_fabric_duration(region->cluster->fabric,
+			     demand->write || demand->atomic.size ? KDSM_LATENCY_WRITE :
+								    KDSM_LATENCY_READ,
+			     ktime_get_ns() - demand->since);
 	complete(&demand->done);
 	if (atomic_dec_and_test(&region->demands))
 		wake_up_all(&region->cluster->closed);
@@ -75,6 +80,7 @@ static struct kdsm_demand *kdsm_demand_create(struct kdsm_region *region)
 	demand->region = region;
 	demand->memcg = get_mem_cgroup_from_mm(current->mm);
 	init_completion(&demand->done);
+	demand->since = ktime_get_ns();
 	return demand;
 }
 

@@ -10,6 +10,7 @@
 
 #include "compat.h"
 #include "internal.h"
+#include "trace.h"
 
 struct kdsm_fault {
 	struct kdsm_region *region;
@@ -93,6 +94,13 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
 	return 0;
 }
 
+/* The program gets SIGBUS, because the block is not to be had. */
+static vm_fault_t kdsm_fault_fail(const struct kdsm_region *region, int err)
+{
+	trace_kdsm_event(KDSM_EVENT_FAULT_FAILED, 0, region->id, region->name, -err);
+	return VM_FAULT_SIGBUS;
+}
+
 /*
  * Wait without mmap_lock until the block is on this node, and have the kernel retry the fault. It
  * has called with mmap_lock held, and not with a lock of the vma, because the operations have no
@@ -100,15 +108,16 @@ static int kdsm_fault_map(void *arg, u64 index, bool writable)
  */
 static vm_fault_t kdsm_fault_retry(struct vm_fault *vmf, u64 index, bool write)
 {
+	struct kdsm_region *region = vmf->vma->vm_private_data;
 	struct mm_struct *mm = vmf->vma->vm_mm;
 	struct kdsm_demand *demand;
 	vm_fault_t ret = VM_FAULT_RETRY;
 	struct file *file;
 	int err;
 
-	demand = kdsm_demand_start(vmf->vma->vm_private_data, index, write);
+	demand = kdsm_demand_start(region, index, write);
 	if (!demand)
-		return VM_FAULT_SIGBUS;
+		return kdsm_fault_fail(region, -ENOMEM);
 	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT) {
 		kdsm_demand_put(demand);
 		return VM_FAULT_RETRY;
@@ -119,7 +128,7 @@ static vm_fault_t kdsm_fault_retry(struct vm_fault *vmf, u64 index, bool write)
 	err = kdsm_demand_wait(demand);
 	/* With an error, the kernel expects mmap_lock to be held, and uses no vma */
 	if (err && !fatal_signal_pending(current) && !mmap_read_lock_killable(mm))
-		ret = VM_FAULT_SIGBUS;
+		ret = kdsm_fault_fail(region, err);
 	fput(file);
 	return ret;
 }
@@ -187,7 +196,8 @@ static vm_fault_t kdsm_fault_access(struct vm_fault *vmf, bool write, bool prese
 		if (err == -EAGAIN || err == -EBUSY || err == -ENOMEM)
 			err = kdsm_fault_get(region, fault.index, write);
 	} while (!err);
-	return VM_FAULT_SIGBUS;		/* no memory: never call the OOM killer */
+	/* Without memory, too: never call the OOM killer */
+	return kdsm_fault_fail(region, err);
 }
 
 static vm_fault_t kdsm_fault_missing(struct vm_fault *vmf)

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /*
  * Upper bound of the time that a new region waits for the memory of removed ones, in jiffies: less
@@ -215,9 +216,11 @@ struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long
 
 void kdsm_region_forget(struct kdsm_region *region)
 {
-	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) ==
+	if (xa_cmpxchg(&region->cluster->regions, region->id, region, NULL, GFP_KERNEL) !=
 	    region)
-		kdsm_region_put(region);
+		return;
+	trace_kdsm_event(KDSM_EVENT_REGION_REMOVED, 0, region->id, region->name, 0);
+	kdsm_region_put(region);
 }
 
 void kdsm_regions_untied(struct kdsm_cluster *cluster, unsigned int node)
@@ -416,6 +419,8 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	/* Two regions that are added at the same time must not both count on the same memory */
 	mutex_lock(&cluster->parts_lock);
 	err = kdsm_region_make(region);
+	if (!err)
+		trace_kdsm_event(KDSM_EVENT_REGION_ADDED, 0, region->id, region->name, 0);
 	mutex_unlock(&cluster->parts_lock);
 	if (!err)
 		return 0;
@@ -436,6 +441,7 @@ int kdsm_region_serve_remove(void *context, struct kdsm_request *request)
 	region = xa_erase(&cluster->regions, le32_to_cpu(*(__le32 *)request->data));
 	if (!region)
 		return -ENOENT;
+	trace_kdsm_event(KDSM_EVENT_REGION_REMOVED, 0, region->id, region->name, 0);
 	/*
 	 * If files of this node are bound to the region all the same, they keep the part. The peers
 	 * have closed the region, so no operation on the part is in flight, and a key that a peer

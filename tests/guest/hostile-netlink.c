@@ -182,6 +182,54 @@ static void probes(void)
 	unchanged("probes");
 }
 
+/* A dump of what a node reports, with an id and a time limit of any length; NULL: without one */
+static int ask_node(uint8_t cmd, const void *id, size_t id_length, const void *timeout,
+		    size_t timeout_length)
+{
+	struct nlmsghdr *header = genl_begin(&genl, buffer, cmd, NLM_F_DUMP);
+
+	if (id)
+		mnl_attr_put(header, KDSM_A_NODE_ID, id_length, id);
+	if (timeout)
+		mnl_attr_put(header, KDSM_A_TIMEOUT, timeout_length, timeout);
+	return genl_send(&genl, header);
+}
+
+static void reports(void)
+{
+	static const uint8_t cmds[] = {
+		KDSM_CMD_NODES, KDSM_CMD_NODE_REGIONS, KDSM_CMD_NODE_LOCKS, KDSM_CMD_LATENCIES,
+	};
+	const uint32_t bad[] = { found.nodes, KDSM_MAX_NODES, 1U << 31, UINT32_MAX };
+	const uint32_t limits[] = { 0, KDSM_TIMEOUT_MAX + 1, UINT32_MAX };
+	const uint32_t shortest = 1, longest = KDSM_TIMEOUT_MAX, last = found.nodes - 1;
+
+	for (size_t i = 0; i < sizeof(cmds); i++) {
+		for (int j = 0; i && j < 4; j++)
+			tap_either(ask_node(cmds[i], &bad[j], 4, NULL, 0), -EINVAL, -ERANGE,
+				   "report %u of node %u", cmds[i], bad[j]);
+		for (int j = 0; j < 3; j++)
+			tap_result(ask_node(cmds[i], NULL, 0, &limits[j], 4), -ERANGE,
+				   "report %u within %u ms", cmds[i], limits[j]);
+		tap_ok(ask_node(cmds[i], NULL, 0, &longest, 2) < 0,
+		       "report %u, half a time limit: refused", cmds[i]);
+		tap_ok(ask_node(cmds[i], &last, 2, NULL, 0) < 0, "report %u, half an id: refused",
+		       cmds[i]);
+		tap_result(ask_node(cmds[i], &last, 4, &longest, 4), 0, "report %u of the last node",
+			   cmds[i]);
+		/* In a millisecond the node may have answered or not */
+		tap_either(ask_node(cmds[i], &last, 4, &shortest, 4), 0, -ETIMEDOUT,
+			   "report %u within a millisecond", cmds[i]);
+	}
+	tap_result(genl_simple(&genl, KDSM_CMD_EVENT, NLM_F_ACK), -EOPNOTSUPP, "EVENT asked for");
+	tap_result(genl_simple(&genl, KDSM_CMD_EVENT, NLM_F_DUMP), -EOPNOTSUPP, "EVENT dumped");
+	tap_result(genl_simple(&genl, KDSM_CMD_NODES, NLM_F_DUMP), 0, "NODES");
+	tap_ok(genl.messages == (int)found.nodes, "%u messages", found.nodes);
+	tap_result(genl_simple(&genl, KDSM_CMD_LATENCIES, NLM_F_DUMP), 0, "LATENCIES");
+	tap_ok(genl.messages == KDSM_LATENCY_COUNT, "%u messages", KDSM_LATENCY_COUNT);
+	unchanged("reports");
+}
+
 /* Change a region; NULL: not this setting. */
 static int set_region(const char *name, const uint64_t *lease, const uint64_t *limit)
 {
@@ -325,6 +373,14 @@ static void without_privilege(void)
 	tap_result(as_nobody(ask, &request), 0, "STATS by anybody");
 	request.cmd = KDSM_CMD_REGIONS;
 	tap_result(as_nobody(ask, &request), 0, "REGIONS by anybody");
+	request.cmd = KDSM_CMD_LATENCIES;
+	tap_result(as_nobody(ask, &request), 0, "LATENCIES by anybody");
+	request.cmd = KDSM_CMD_NODES;
+	tap_result(as_nobody(ask, &request), -EPERM, "NODES by anybody");
+	request.cmd = KDSM_CMD_NODE_REGIONS;
+	tap_result(as_nobody(ask, &request), -EPERM, "NODE_REGIONS by anybody");
+	request.cmd = KDSM_CMD_NODE_LOCKS;
+	tap_result(as_nobody(ask, &request), -EPERM, "NODE_LOCKS by anybody");
 	unchanged("attempts without privilege");
 }
 
@@ -350,7 +406,10 @@ static void down_while_busy(void)
 /* Dumps that are begun and never read do not disturb later dumps. */
 static void dumps(void)
 {
-	static const uint8_t cmds[] = { KDSM_CMD_PEERS, KDSM_CMD_STATS, KDSM_CMD_REGIONS };
+	static const uint8_t cmds[] = {
+		KDSM_CMD_PEERS, KDSM_CMD_STATS, KDSM_CMD_REGIONS, KDSM_CMD_NODES,
+		KDSM_CMD_LATENCIES,
+	};
 	char bytes[256];
 
 	for (int i = 0; i < 300; i++) {
@@ -358,12 +417,12 @@ static void dumps(void)
 		struct genl own;
 
 		genl_open(&own);
-		header = genl_begin(&own, bytes, cmds[i % 3], NLM_F_DUMP);
+		header = genl_begin(&own, bytes, cmds[i % 5], NLM_F_DUMP);
 		if (mnl_socket_sendto(own.socket, header, header->nlmsg_len) < 0)
 			tap_bail("send: %s", strerror(errno));
 		genl_close(&own);
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 5; i++)
 		tap_result(genl_simple(&genl, cmds[i], NLM_F_DUMP), 0,
 			   "dump %u after dumps that nobody read", cmds[i]);
 	tap_result(genl_simple(&genl, KDSM_CMD_PEERS, NLM_F_DUMP), 0, "PEERS");
@@ -580,6 +639,7 @@ int main(void)
 	remember();
 	unknown_commands();
 	probes();
+	reports();
 	region_settings();
 	without_privilege();
 	dumps();

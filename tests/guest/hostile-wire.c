@@ -372,6 +372,38 @@ static void coherent_only(struct attack *attack, u32 id)
 			sizeof(tune), -EOPNOTSUPP);
 }
 
+/* A report is what the attacker asks for, or an error; it changes nothing. */
+static void reports(struct attack *attack)
+{
+	struct kdsm_wire_ask good = { .report = KDSM_REPORT_LATENCY }, bad;
+	static const u64 ends[] = { KDSM_LATENCY_COUNT, UINT32_MAX, 1ULL << 63, UINT64_MAX };
+	char more[sizeof(good) + 1] = { 0 };
+
+	for (unsigned int report = 0; report < KDSM_REPORTS; report++) {
+		good.report = report;
+		message(attack, "report, as it should be", KDSM_MESSAGE_REPORT, &good,
+			sizeof(good), 0);
+	}
+	for (unsigned int i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		bad = (struct kdsm_wire_ask){ .report = KDSM_REPORT_LATENCY, .from = ends[i] };
+		message(attack, "report, no such latency", KDSM_MESSAGE_REPORT, &bad, sizeof(bad),
+			-EINVAL);
+		bad.report = KDSM_REPORT_REGIONS;
+		message(attack, "report, regions from far on", KDSM_MESSAGE_REPORT, &bad,
+			sizeof(bad), 0);
+		bad.report = KDSM_REPORT_LOCKS;
+		message(attack, "report, locks from far on", KDSM_MESSAGE_REPORT, &bad,
+			sizeof(bad), 0);
+	}
+	bad = (struct kdsm_wire_ask){ .report = KDSM_REPORTS };
+	message(attack, "report, unknown", KDSM_MESSAGE_REPORT, &bad, sizeof(bad), -EINVAL);
+	bad = (struct kdsm_wire_ask){ .reserved = 1 };
+	message(attack, "report, reserved", KDSM_MESSAGE_REPORT, &bad, sizeof(bad), -EINVAL);
+	message(attack, "report, cut off", KDSM_MESSAGE_REPORT, &good, sizeof(good) - 1, -EINVAL);
+	message(attack, "report, too long", KDSM_MESSAGE_REPORT, more, sizeof(more), -EINVAL);
+	message(attack, "and node 1 goes on", KDSM_MESSAGE_PROBE, NULL, 0, 0);
+}
+
 static void finds(struct attack *attack, u32 id, u64 end)
 {
 	const struct kdsm_wire_find good = {
@@ -515,6 +547,7 @@ static void regions(struct attack *attack)
 	keys_and_atomics(attack, add.id, add.part_size);
 	revokes(attack, add.id, add.part_size >> 21);
 	coherent_only(attack, add.id);
+	reports(attack);
 	finds(attack, add.id, add.part_size);
 	thefts(attack, add.id, add.part_size);
 	message(attack, "settle", KDSM_MESSAGE_SETTLE, NULL, 0, 0);

@@ -18,6 +18,7 @@
 struct module {
 	struct mnl_socket *socket;
 	uint16_t family;
+	uint32_t events;	/* id of the multicast group KDSM_GENL_EVENTS; 0: there is none */
 	uint32_t sequence;
 	uint32_t port;
 	char why[256];		/* text of the last error's extended acknowledgment */
@@ -165,20 +166,85 @@ int module_send(struct module *module, void (*reply)(attrs at, void *data), void
 	return talk(module, on_message, &receiver);
 }
 
-int module_dump(struct module *module, enum kdsm_cmd cmd,
-		void (*reply)(attrs at, void *data), void *data)
+int module_list(struct module *module, void (*reply)(attrs at, void *data), void *data)
 {
-	struct nlmsghdr *header = module_begin(module, cmd);
+	struct nlmsghdr *header = (struct nlmsghdr *)module->request;
 	struct receiver receiver = { module, reply, data };
 
 	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	return talk(module, on_message, &receiver);
 }
 
+int module_dump(struct module *module, enum kdsm_cmd cmd,
+		void (*reply)(attrs at, void *data), void *data)
+{
+	module_begin(module, cmd);
+	return module_list(module, reply, data);
+}
+
+int module_join(struct module *module)
+{
+	int group = module->events;
+
+	if (!group)
+		return -EOPNOTSUPP;
+	return mnl_socket_setsockopt(module->socket, NETLINK_ADD_MEMBERSHIP, &group,
+				     sizeof(group)) < 0 ? -errno : 0;
+}
+
+int module_receive(struct module *module, void (*reply)(attrs at, void *data), void *data)
+{
+	struct receiver receiver = { module, reply, data };
+	char buffer[32768];
+	ssize_t length;
+
+	do
+		length = mnl_socket_recvfrom(module->socket, buffer, sizeof(buffer));
+	while (length < 0 && errno == EINTR);
+	if (length < 0)
+		return -errno;
+	/* Messages of a group have sequence number and port 0 */
+	errno = 0;
+	return mnl_cb_run(buffer, length, 0, 0, on_message, &receiver) < 0 ? -errno : 0;
+}
+
+/* ---- the family ---- */
+
+struct group {
+	char name[GENL_NAMSIZ];
+	uint32_t id;
+};
+
+static int on_group_attr(const struct nlattr *attr, void *data)
+{
+	struct group *group = data;
+
+	if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GRP_NAME &&
+	    mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0)
+		snprintf(group->name, sizeof(group->name), "%s", mnl_attr_get_str(attr));
+	else if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GRP_ID &&
+		 mnl_attr_validate(attr, MNL_TYPE_U32) >= 0)
+		group->id = mnl_attr_get_u32(attr);
+	return MNL_CB_OK;
+}
+
+static int on_group(const struct nlattr *attr, void *data)
+{
+	struct receiver *receiver = data;
+	struct group group = { .id = 0 };
+
+	mnl_attr_parse_nested(attr, on_group_attr, &group);
+	if (!strcmp(group.name, KDSM_GENL_EVENTS))
+		receiver->module->events = group.id;
+	return MNL_CB_OK;
+}
+
 static int on_family_attr(const struct nlattr *attr, void *data)
 {
 	struct receiver *receiver = data;
 
+	if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GROUPS)
+		return mnl_attr_parse_nested(attr, on_group, data);
 	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
 	    mnl_attr_validate(attr, MNL_TYPE_U16) >= 0)
 		receiver->module->family = mnl_attr_get_u16(attr);

@@ -24,17 +24,25 @@ void module_close(struct module *module);
 #define MODULE_MAX_REQUEST	(256U << 10)
 
 /*
- * A caller begins a request with module_begin(), fills it with mnl_attr_put_check(), and sends
- * it with module_send(); or it asks for a list with module_dump(). Both return 0 or a negative
- * errno, and print nothing. They call reply(), which may be NULL, for each message of the
- * answer. module_complain() prints to stderr why "doing" failed with error, a negative errno,
- * and the module's own text if it sent one.
+ * A caller begins a request with module_begin(), fills it with mnl_attr_put_check(), and sends it
+ * with module_send() or, for a list, module_list(); or it asks for a list without attributes with
+ * module_dump(). All return 0 or a negative errno, and print nothing. They call reply(), which may
+ * be NULL, for each message of the answer. module_complain() prints to stderr why "doing" failed
+ * with error, a negative errno, and the module's own text if it sent one.
  */
 
 struct nlmsghdr *module_begin(struct module *module, enum kdsm_cmd cmd);
 int module_send(struct module *module, void (*reply)(attrs at, void *data), void *data);
+int module_list(struct module *module, void (*reply)(attrs at, void *data), void *data);
 int module_dump(struct module *module, enum kdsm_cmd cmd,
 		void (*reply)(attrs at, void *data), void *data);
+/*
+ * Join the multicast group of events. A module that has joined is for module_receive() only,
+ * which waits for messages and calls reply() for each. Both return 0 or a negative errno; -ENOBUFS:
+ * messages were lost, because the caller was slow.
+ */
+int module_join(struct module *module);
+int module_receive(struct module *module, void (*reply)(attrs at, void *data), void *data);
 void module_complain(struct module *module, const char *doing, int error);
 
 /*

@@ -21,6 +21,10 @@ int key_load(int argc, char **argv);
 int key_retire(int argc, char **argv);
 /* stats.c */
 int command_stats(int argc, char **argv);
+/* top.c, monitor.c, metrics.c */
+int command_top(int argc, char **argv);
+int command_monitor(int argc, char **argv);
+int command_metrics(int argc, char **argv);
 /* region.c */
 int region_list(int argc, char **argv);
 int region_show(int argc, char **argv);

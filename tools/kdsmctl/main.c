@@ -31,8 +31,12 @@ static const struct cli_command key_commands[] = {
 static const struct cli_command commands[] = {
 	{ "up", "Bring this node of a cluster up", command_up, NULL },
 	{ "down", "Take this node down", command_down, NULL },
-	{ "status", "Show this node, and its view of the others", command_status, NULL },
+	{ "status", "Show this node, and its view of the others, or all nodes", command_status,
+	  NULL },
 	{ "stats", "Show counters of remote operations", command_stats, NULL },
+	{ "top", "Show what all nodes do now, again and again", command_top, NULL },
+	{ "monitor", "Show events of the cluster as they happen", command_monitor, NULL },
+	{ "metrics", "Print metrics of this node for Prometheus", command_metrics, NULL },
 	{ "key", "Make and change the key of a cluster", NULL, key_commands },
 	{ "region", "Show, change and destroy regions", NULL, region_commands },
 	{ "lock", "Show and change locks", NULL, lock_commands },

@@ -16,6 +16,7 @@
 #include "common/module.h"
 #include "common/table.h"
 #include "commands.h"
+#include "names.h"
 #include "print.h"
 
 static const char *policy_name(uint32_t policy)
@@ -196,34 +197,6 @@ int region_list(int argc, char **argv)
 
 /* ---- show ---- */
 
-/* Counters of a coherent region: name in JSON, words in text. */
-static const struct {
-	const char *name, *words;
-} counters[KDSM_COHERENCE_COUNT] = {
-	[KDSM_COHERENCE_OWNED] = { "owned", "blocks owned" },
-	[KDSM_COHERENCE_READABLE] = { "readable", "blocks readable" },
-	[KDSM_COHERENCE_WRITABLE] = { "writable", "blocks writable" },
-	[KDSM_COHERENCE_INVALID] = { "invalid", "blocks invalid" },
-	[KDSM_COHERENCE_READ_FAULTS] = { "read_faults", "read faults" },
-	[KDSM_COHERENCE_WRITE_FAULTS] = { "write_faults", "write faults" },
-	[KDSM_COHERENCE_UPGRADES] = { "upgrades", "blocks into the write set" },
-	[KDSM_COHERENCE_FAST_READS] = { "fast_reads", "misses, writer known" },
-	[KDSM_COHERENCE_SLOW_READS] = { "slow_reads", "misses, owner asked" },
-	[KDSM_COHERENCE_FAST_RELEASES] = { "fast_releases", "blocks released as owner" },
-	[KDSM_COHERENCE_SLOW_RELEASES] = { "slow_releases", "blocks taken over" },
-	[KDSM_COHERENCE_MIGRATIONS] = { "migrations", "blocks handed over" },
-	[KDSM_COHERENCE_INVALIDATIONS] = { "invalidations", "invalidations" },
-	[KDSM_COHERENCE_MERGES] = { "merges", "merges" },
-	[KDSM_COHERENCE_RACES] = { "races", "data races seen" },
-	[KDSM_COHERENCE_RENEWALS] = { "renewals", "misses, copy still current" },
-	[KDSM_COHERENCE_LOST] = { "lost", "blocks lost" },
-	[KDSM_COHERENCE_LOOKED] = { "looked", "looked at by acquires" },
-	[KDSM_COHERENCE_FLUSHES] = { "flushes", "ranges remapped" },
-	[KDSM_COHERENCE_BYTES] = { "bytes", "bytes brought here" },
-	[KDSM_COHERENCE_EVICTIONS] = { "evictions", "chunks evicted" },
-	[KDSM_COHERENCE_PUSHES] = { "pushes", "pushes of blocks" },
-};
-
 struct show {
 	const char *name;
 	struct json_object *json;	/* NULL: print text */
@@ -305,7 +278,8 @@ static void show_text(attrs at, const struct show *show)
 	if (at[KDSM_A_REGION_LEASE])
 		printf("%-26s %g us\n", "lease", attr_u64(at, KDSM_A_REGION_LEASE) / 1e3);
 	for (int i = 0; at[KDSM_A_REGION_STATS] && i < KDSM_COHERENCE_COUNT; i++)
-		printf("%-26s %llu\n", counters[i].words, (unsigned long long)show->value[i]);
+		printf("%-26s %llu\n", coherence_names[i].words,
+		       (unsigned long long)show->value[i]);
 }
 
 static void one_region(attrs at, void *data)
@@ -322,7 +296,7 @@ static void one_region(attrs at, void *data)
 	}
 	region_json(at, show->json);
 	for (int i = 0; at[KDSM_A_REGION_STATS] && i < KDSM_COHERENCE_COUNT; i++)
-		json_number(json_object_array_get_idx(show->json, 0), counters[i].name,
+		json_number(json_object_array_get_idx(show->json, 0), coherence_names[i].name,
 			    show->value[i]);
 }
 

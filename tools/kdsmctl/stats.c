@@ -12,32 +12,9 @@
 #include "common/module.h"
 #include "common/table.h"
 #include "commands.h"
+#include "latency.h"
+#include "names.h"
 #include "print.h"
-
-static const char *const names[KDSM_STAT_COUNT] = {
-	[KDSM_STAT_GET] = "get",
-	[KDSM_STAT_PUT] = "put",
-	[KDSM_STAT_PUT_NOTIFY] = "put_notify",
-	[KDSM_STAT_CAS] = "cas",
-	[KDSM_STAT_FAA] = "faa",
-	[KDSM_STAT_AM] = "am",
-	[KDSM_STAT_AM_CAS] = "am_cas",
-	[KDSM_STAT_AM_FAA] = "am_faa",
-	[KDSM_STAT_AM_GET] = "am_get",
-	[KDSM_STAT_AM_SERVED] = "am_served",
-	[KDSM_STAT_GET_BYTES] = "get_bytes",
-	[KDSM_STAT_PUT_BYTES] = "put_bytes",
-	[KDSM_STAT_CHAINS] = "chains",
-	[KDSM_STAT_ERRORS] = "errors",
-	[KDSM_STAT_WAIT_POLLED] = "wait_polled",
-	[KDSM_STAT_WAIT_SLEPT] = "wait_slept",
-	[KDSM_STAT_CREDIT_WAITS] = "credit_waits",
-	[KDSM_STAT_AM_FIND] = "am_find",
-	[KDSM_STAT_AM_STEAL] = "am_steal",
-	[KDSM_STAT_REGISTRATIONS] = "registrations",
-	[KDSM_STAT_KEYS] = "keys",
-	[KDSM_STAT_AM_DEFERRED] = "am_deferred",
-};
 
 struct row {
 	uint32_t node;
@@ -127,7 +104,7 @@ static void print_tables(const struct row *rows, size_t count,
 		for (size_t i = from; i < to; i++)
 			table_column(table, TABLE_RIGHT, 0, "NODE %u", rows[i].node);
 		for (int s = 0; s < KDSM_STAT_COUNT; s++) {
-			table_cell(table, "%s", names[s]);
+			table_cell(table, "%s", stat_names[s]);
 			if (total)
 				table_cell(table, "%ju", (uintmax_t)total->value[s]);
 			table_cell(table, "%ju", (uintmax_t)sum->value[s]);
@@ -146,7 +123,7 @@ static struct json_object *row_json(const struct row *row)
 	struct json_object *object = json_object_new_object();
 
 	for (int i = 0; i < KDSM_STAT_COUNT; i++)
-		json_number(object, names[i], row->value[i]);
+		json_number(object, stat_names[i], row->value[i]);
 	return object;
 }
 
@@ -245,20 +222,33 @@ static int watch(struct module *module, bool json, uint64_t period)
 }
 
 struct arguments {
-	bool json;
+	bool json, latency;
 	uint64_t watch;		/* period in ns; 0: show once */
 };
 
 static const struct cli_option options[] = {
 	{ "json", 0, NULL, "Print JSON", CLI_FLAG, .offset = offsetof(struct arguments, json) },
+	{ "latency", 'l', NULL, "Show how long operations of this node took instead", CLI_FLAG,
+	  .offset = offsetof(struct arguments, latency) },
 	{ "watch", 'w', "SECONDS", "Show rates every SECONDS, until interrupted", CLI_TIME,
 	  .offset = offsetof(struct arguments, watch), .range = { 1, MOST_SECONDS, SECOND } },
 	{ 0 }
 };
 
+static int check(void *values, char *reason)
+{
+	const struct arguments *arguments = values;
+
+	if (!arguments->latency || !arguments->watch)
+		return 0;
+	snprintf(reason, REASON_SIZE, "--latency and --watch exclude each other");
+	return -1;
+}
+
 static const struct cli cli = {
 	.doc = "Show counters of remote operations since the cluster came up, by node.",
 	.options = { options },
+	.check = check,
 };
 
 int command_stats(int argc, char **argv)
@@ -271,7 +261,9 @@ int command_stats(int argc, char **argv)
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
-	if (arguments.watch)
+	if (arguments.latency)
+		error = latencies_print(module, arguments.json);
+	else if (arguments.watch)
 		error = watch(module, arguments.json, arguments.watch);
 	else
 		error = once(module, arguments.json);

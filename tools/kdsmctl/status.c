@@ -11,6 +11,8 @@
 #include "common/module.h"
 #include "common/table.h"
 #include "commands.h"
+#include "names.h"
+#include "nodes.h"
 #include "print.h"
 
 struct peers {
@@ -61,17 +63,6 @@ static const char *uuid_text(attrs at, char buffer[UUID_STR_LEN])
 	return buffer;
 }
 
-/* Connections refused, by reason; see KDSM_A_REFUSED_* */
-static const struct refusal {
-	const char *name;
-	int attr;
-} refusals[] = {
-	{ "cluster", KDSM_A_REFUSED_CLUSTER }, { "version", KDSM_A_REFUSED_VERSION },
-	{ "node", KDSM_A_REFUSED_NODE }, { "port", KDSM_A_REFUSED_PORT },
-	{ "key", KDSM_A_REFUSED_KEY }, { "proof", KDSM_A_REFUSED_PROOF },
-	{ "silent", KDSM_A_REFUSED_SILENT }, { "message", KDSM_A_REFUSED_MESSAGE },
-};
-
 /* The keys as text: what 'kdsmctl status' of all nodes should show alike */
 static void keys_text(attrs at)
 {
@@ -115,7 +106,7 @@ static void status_text(attrs at, void *data)
 	       human_bytes(attr_u64(at, KDSM_A_MEMORY), size));
 	keys_text(at);
 	printf("refused ");
-	for (const struct refusal *r = refusals; r < refusals + MNL_ARRAY_SIZE(refusals); r++)
+	for (const struct refusal *r = refusals; r->name; r++)
 		printf(" %s %ju", r->name, (uintmax_t)attr_u64(at, r->attr));
 	printf("\n\n");
 }
@@ -135,7 +126,7 @@ static void status_json(attrs at, void *data)
 	json_text(out, "atomics", domain_name(attr_u32(at, KDSM_A_DOMAIN)));
 	json_number(out, "memory", attr_u64(at, KDSM_A_MEMORY));
 	keys_json(at, out);
-	for (const struct refusal *r = refusals; r < refusals + MNL_ARRAY_SIZE(refusals); r++)
+	for (const struct refusal *r = refusals; r->name; r++)
 		json_number(refused, r->name, attr_u64(at, r->attr));
 	json_object_object_add(out, "refused", refused);
 }
@@ -211,15 +202,38 @@ static int print_json(struct module *module)
 	return error;
 }
 
+struct arguments {
+	bool json, all;
+	uint64_t timeout;	/* in ns */
+};
+
+static const struct cli_option options[] = {
+	{ "json", 0, NULL, "Print JSON", CLI_FLAG, .offset = offsetof(struct arguments, json) },
+	{ "all", 'a', NULL, "Ask all nodes, and show what they answer", CLI_FLAG,
+	  .offset = offsetof(struct arguments, all) },
+	NODES_TIMEOUT_OPTION(struct arguments, timeout),
+	{ 0 }
+};
+
+static const struct cli cli = {
+	.doc = "Show this node, and its view of the other nodes.",
+	.options = { options },
+};
+
 int command_status(int argc, char **argv)
 {
-	bool json = parse_json("Show this node, and its view of the other nodes.", argc, argv);
-	struct module *module = module_open();
+	struct arguments arguments = { .timeout = KDSM_TIMEOUT_DEFAULT * (SECOND / 1000) };
+	struct module *module;
 	int error;
 
+	cli_parse(&cli, argc, argv, &arguments);
+	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
-	error = json ? print_json(module) : print_text(module);
+	if (arguments.all)
+		error = nodes_status(module, arguments.timeout / (SECOND / 1000), arguments.json);
+	else
+		error = arguments.json ? print_json(module) : print_text(module);
 	if (error)
 		module_complain(module, "show the status", error);
 	module_close(module);

@@ -45,6 +45,23 @@
  *				the cluster is insecure; -ENETDOWN.
  * KDSM_CMD_KEY_RETIRE (admin)	Accept only the newest key from now on. Connections stay.
  *				-ENOKEY: there is no other. -ENETDOWN.
+ * KDSM_CMD_NODES (admin)	Dump, one message a node. This node asks all nodes in
+ *				parallel, for TIMEOUT at most. NODE_ID, NODE_ERROR; and of a
+ *				node that answered: UPTIME, MEMORY, REGION_COUNT,
+ *				REGION_OPENS, STATS, COHERENCE. -ENETDOWN.
+ * KDSM_CMD_NODE_REGIONS (admin) Dump of node NODE_ID, one message a region there: REGION_ID,
+ *				REGION_OPENS, REGION_RESIDENT, and for a coherent region
+ *				REGION_STATS. Errors as for KDSM_CMD_LATENCIES.
+ * KDSM_CMD_NODE_LOCKS (admin)	Dump of node NODE_ID, one message for each lock that a thread
+ *				there has waited for: REGION_ID, LOCK_*. Errors as for
+ *				KDSM_CMD_LATENCIES.
+ * KDSM_CMD_LATENCIES		Dump of node NODE_ID, or of this node without it, one message
+ *				for each enum kdsm_latency: LATENCY_*. Optional: TIMEOUT.
+ *				-EPERM: another node, and the caller lacks CAP_NET_ADMIN.
+ *				-EINVAL: no such node. -EHOSTDOWN, -ETIMEDOUT, -EIO: the node
+ *				does not answer. -ENETDOWN.
+ * KDSM_CMD_EVENT		Sent to the multicast group KDSM_GENL_EVENTS, never by a
+ *				program: EVENT, EVENT_TIME, and what enum kdsm_event says.
  *
  * -EINVAL: an attribute is missing or malformed. -ERANGE: a number, string or nest is out of
  * its bounds. -EPERM: the caller lacks CAP_NET_ADMIN. An error has an extended
@@ -52,6 +69,7 @@
  */
 #define KDSM_GENL_NAME		"kdsm"
 #define KDSM_GENL_VERSION	1
+#define KDSM_GENL_EVENTS	"events"	/* multicast group of KDSM_CMD_EVENT */
 
 enum kdsm_cmd {
 	KDSM_CMD_UNSPEC,
@@ -65,6 +83,11 @@ enum kdsm_cmd {
 	KDSM_CMD_REGION_SET,
 	KDSM_CMD_KEY_LOAD,
 	KDSM_CMD_KEY_RETIRE,
+	KDSM_CMD_NODES,
+	KDSM_CMD_NODE_REGIONS,
+	KDSM_CMD_NODE_LOCKS,
+	KDSM_CMD_LATENCIES,
+	KDSM_CMD_EVENT,
 	__KDSM_CMD_LAST,
 };
 
@@ -146,6 +169,31 @@ enum kdsm_attr {
 	KDSM_A_REGION_SEGMENTS,	/* binary: array of struct kdsm_region_segment; absent if the
 				 * region has only one, of REGION_BLOCK_SIZE
 				 */
+	KDSM_A_TIMEOUT,		/* u32: how long this node waits for answers of other nodes, in
+				 * ms, 1 to KDSM_TIMEOUT_MAX; KDSM_TIMEOUT_DEFAULT if absent
+				 */
+	KDSM_A_NODE_ERROR,	/* u32: 0, or the errno that says why the node did not answer */
+	KDSM_A_UPTIME,		/* u64: time since the cluster came up on the node, in ns */
+	KDSM_A_REGION_COUNT,	/* u32: regions that the node knows */
+	KDSM_A_COHERENCE,	/* as REGION_STATS: the sums over all coherent regions */
+	KDSM_A_LATENCY,		/* u32, enum kdsm_latency */
+	KDSM_A_LATENCY_SUM,	/* u64: of all durations, in ns */
+	KDSM_A_LATENCY_COUNTS,	/* binary: array of KDSM_LATENCY_CLASSES u64; element i counts
+				 * durations of 2^i up to 2^(i+1) ns, the last one also longer ones,
+				 * the first one also shorter ones
+				 */
+	KDSM_A_LOCK_NUMBER,	/* u32 */
+	KDSM_A_LOCK_NAME,	/* string, may be empty */
+	KDSM_A_LOCK_KIND,	/* u32, enum kdsm_lock_kind */
+	KDSM_A_LOCK_LOCKS,	/* u64: acquisitions by threads of the node, all kinds */
+	KDSM_A_LOCK_WAITS,	/* u64: those that waited */
+	KDSM_A_LOCK_WAITED,	/* u64: time that threads of the node waited, in ns */
+	KDSM_A_LOCK_LONGEST,	/* u64: longest wait, in ns */
+	KDSM_A_LOCK_HANDED,	/* u64: hand-overs from thread to thread of the node */
+	KDSM_A_LOCK_PASSED,	/* u64: hand-overs from the node to another one */
+	KDSM_A_EVENT,		/* u32, enum kdsm_event */
+	KDSM_A_EVENT_TIME,	/* u64: time of CLOCK_REALTIME, in ns */
+	KDSM_A_EVENT_VALUE,	/* u64: see enum kdsm_event */
 	__KDSM_A_LAST,
 };
 
@@ -221,5 +269,63 @@ enum kdsm_coherence_stat {
 };
 
 #define KDSM_COHERENCE_COUNT	__KDSM_COHERENCE_COUNT
+
+#define KDSM_TIMEOUT_DEFAULT	2000	/* of KDSM_A_TIMEOUT, in ms */
+#define KDSM_TIMEOUT_MAX	30000
+
+/*
+ * Durations that a node counts by class: of operations on other nodes that it waited for, from
+ * posting to completion, and of other waits of programs
+ */
+enum kdsm_latency {
+	KDSM_LATENCY_GET,	/* operations that were posted together count once */
+	KDSM_LATENCY_PUT,
+	KDSM_LATENCY_PUT_NOTIFY,
+	KDSM_LATENCY_CAS,
+	KDSM_LATENCY_FAA,
+	KDSM_LATENCY_FIND,
+	KDSM_LATENCY_STEAL,
+	KDSM_LATENCY_MIXED,	/* different operations that were posted together */
+	KDSM_LATENCY_MESSAGE,	/* requests of the module that a task waited for */
+	KDSM_LATENCY_READ,	/* waits for a block of a coherent region, to read it */
+	KDSM_LATENCY_WRITE,	/* the same, to write it */
+	KDSM_LATENCY_LOCK,	/* waits for locks in the module */
+	__KDSM_LATENCY_COUNT,
+};
+
+#define KDSM_LATENCY_COUNT	__KDSM_LATENCY_COUNT
+#define KDSM_LATENCY_CLASSES	40
+
+/*
+ * Events, as this node sees them, and the other attributes of each. REGION_NAME may be absent if
+ * the region went meanwhile.
+ */
+enum kdsm_event {
+	KDSM_EVENT_MISSED = 1,	/* EVENT_VALUE events before this one came too fast to be sent */
+	KDSM_EVENT_CLUSTER_UP,	/* the cluster came up on this node: NODE_ID */
+	KDSM_EVENT_CLUSTER_DOWN,	/* the cluster went down on this node: NODE_ID */
+	KDSM_EVENT_NODE_UP,	/* this node reached NODE_ID, for the first time or again */
+	KDSM_EVENT_NODE_DOWN,	/* NODE_ID does not answer */
+	KDSM_EVENT_NODE_RESTARTED,	/* NODE_ID came up again, without its former state */
+	KDSM_EVENT_REGION_ADDED,	/* this node has a new region: REGION_ID, REGION_NAME */
+	KDSM_EVENT_REGION_REMOVED,	/* the same of a region that is gone */
+	/* The block at offset EVENT_VALUE is lost with NODE_ID: REGION_ID, REGION_NAME */
+	KDSM_EVENT_BLOCK_LOST,
+	/*
+	 * This node evicts chunks of a region: REGION_ID, REGION_NAME. At most one event in
+	 * KDSM_EVENT_PAUSE for each region
+	 */
+	KDSM_EVENT_EVICTING,
+	/*
+	 * An access to a mapped region failed, so the program gets SIGBUS: REGION_ID, REGION_NAME;
+	 * EVENT_VALUE errno, such as ENOMEM or EHOSTDOWN. Limited as EVICTING
+	 */
+	KDSM_EVENT_FAULT_FAILED,
+	/* A thread of this node died with lock EVENT_VALUE: REGION_ID, REGION_NAME */
+	KDSM_EVENT_LOCK_DEAD,
+	__KDSM_EVENT_LAST,
+};
+
+#define KDSM_EVENT_PAUSE	10	/* in s */
 
 #endif /* _UAPI_LINUX_KDSM_NETLINK_H */
