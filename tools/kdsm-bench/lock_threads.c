@@ -5,7 +5,6 @@
  * all threads run until the time is over, and what happens in the time is measured.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,8 +21,12 @@
 #define SETTLED 5000
 /* alone: locks and unlocks whose operations are counted */
 #define PAIRS 20
-/* alone: upper bound of the time for which a thread waits for its unlock, in ns */
-#define UNLOCK_TIME 10000000
+/*
+ * alone: interval between looks whether the lock is free, in us, and upper bound of the time for
+ * which a thread waits for that, in ns
+ */
+#define UNLOCK_PAUSE 1000
+#define UNLOCK_TIME 20000000
 
 /* ---- counters ---- */
 
@@ -80,10 +83,11 @@ static void wait_until_free(struct lock_run *run)
 	if (run->run.nodes == 1 || !(settings->mask & KDSM_LOCK_SET_KEEP) || settings->keep)
 		return;
 	do {
+		/* Asking all the time would keep the processor from the work item that unlocks. */
+		usleep(UNLOCK_PAUSE);
 		if (counters_of(run, &info))
 			return;
 		run->freed = info.stats[KDSM_LOCK_STAT_FREED];
-		sched_yield();
 	} while (run->freed == freed && now_ns() < end);
 }
 
@@ -110,8 +114,6 @@ static int lock_once(struct lock_worker *worker, bool measured)
 		usleep(HOLD);
 	end = now_ns();
 	ret = unlock_as(run, shared) ?: ret;
-	if (marked)
-		mark_place(MARK_END);
 	unlocked = now_ns();
 	if (measured) {
 		histogram_add(shared ? &worker->times.reading : &worker->times.writing,
@@ -126,6 +128,8 @@ static int lock_once(struct lock_worker *worker, bool measured)
 		worker->times.reads++;
 	if (benchmark->alone && !shared)
 		wait_until_free(run);
+	if (marked)
+		mark_place(MARK_END);
 	if (benchmark->waits_after)
 		lock_pause(worker);
 	return ret;
