@@ -245,7 +245,7 @@ programs: $(PROGRAM_BIN)
 
 # A 32-bit program without a library, as there need be none of 32 bits; nor has
 # the compiler to know where the kernel's headers for this machine are.
-$(B)/guest/compat: tests/guest/compat.c $(B)/flags $(STRICT) uapi/linux/kdsm.h uapi/linux/kdsm_task.h
+$(B)/guest/compat: tests/guest/compat.c $(B)/flags $(STRICT) uapi/kdsm/uapi.h uapi/kdsm/uapi_task.h
 	@mkdir -p $(@D)
 	$(LENIENT)
 	$(CC) -m32 -std=gnu11 -O2 -g $(WARN) -ffreestanding -fno-stack-protector \
@@ -346,7 +346,7 @@ install: all
 		install -m 644 $(B)/lib/pkgconfig/$$lib.pc $(DESTDIR)$(libdir)/pkgconfig; \
 	done
 	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
-	install -m 644 uapi/linux/*.h $(DESTDIR)$(includedir)/linux
+	install -m 644 uapi/kdsm/*.h $(DESTDIR)$(includedir)/linux
 	install -m 644 Documentation/man/man1/*.1 $(DESTDIR)$(mandir)/man1
 	install -m 644 Documentation/man/man3/*.3 $(DESTDIR)$(mandir)/man3
 	install -m 644 Documentation/man/man5/*.5 $(DESTDIR)$(mandir)/man5

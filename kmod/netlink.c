@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The generic netlink family "kdsm" for administration and reports. This file translates
- * between attributes and calls of the layers below; <linux/kdsm_netlink.h> documents the
+ * between attributes and calls of the layers below; <kdsm/uapi_netlink.h> documents the
  * commands.
  */
 #include <linux/ctype.h>

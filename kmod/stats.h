@@ -4,7 +4,7 @@
 #define KDSM_STATS_H
 
 #include <linux/percpu.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 struct kdsm_counters {
 	u64 count[KDSM_STAT_COUNT];

@@ -13,7 +13,7 @@
 
 #include <linux/types.h>
 #include <linux/uuid.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
 #define KDSM_WIRE_VERSION	13
