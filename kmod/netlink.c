@@ -591,6 +591,12 @@ static struct genl_family kdsm_family __ro_after_init = {
 	.parallel_ops = true,	/* no lock over all commands, as a probe may take seconds */
 };
 
+/*
+ * The kernel loads the module when kdsmctl looks the family up. The device needs no alias of the
+ * kind devname:, which is for fixed minors only.
+ */
+MODULE_ALIAS_GENL_FAMILY(KDSM_GENL_NAME);
+
 int __init kdsm_netlink_init(void)
 {
 	return genl_register_family(&kdsm_family);
