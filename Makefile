@@ -84,6 +84,9 @@ help:
 	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
 	@echo 'make install-PART  the PART module, lib, tools or doc; only module needs a kernel build tree'
 	@echo 'make uninstall     remove what install put there; uninstall-PART removes one part'
+	@echo 'make dist          the source as build/dist/kdsm-VERSION.tar.xz'
+	@echo 'make deb           Debian packages, into build/deb; the module by DKMS'
+	@echo 'make rpm           RPM packages of the same division, into build/rpm'
 	@echo 'make demo          a cluster of two machines computes the reachable states of models'
 	@echo 'make check         all tests (about 45 minutes on two idle cores)'
 	@echo 'make check-fast    the tests that need no machines (about 5 minutes)'
@@ -335,6 +338,7 @@ tests: user programs counts $(UNIT_BIN) $(GUEST_BIN) $(SEARCH_BIN)
 # --- the rest ---------------------------------------------------------------
 
 include packaging/install.mk
+include packaging/packages.mk
 
 # For clangd and its like. Everything is compiled once more, because bear notes what it sees.
 .PHONY: compile_commands.json
