@@ -28,13 +28,16 @@ dist:
 		--transform='s,^,$(SOURCE)/,S' --null -T -
 	xz -9 -T 1 -f $(B)/dist/$(SOURCE).tar
 
+# The file source notes what the packages were made from. They are not made again from the same.
 deb: dist
 	@[ "$$(sed -n '1s/.*(\(.*\)).*/\1/p' debian/changelog)" = $(VERSION) ] || \
 		{ echo 'make: debian/changelog is not of version $(VERSION)' >&2; exit 2; }
-	rm -rf $(B)/deb
-	mkdir -p $(B)/deb
-	tar -xJf $(DIST) -C $(B)/deb
-	cd $(B)/deb/$(SOURCE) && dpkg-buildpackage -us -uc $(DEB_FLAGS)
+	@! sha256sum --status -c $(B)/deb/source 2>/dev/null || exit 0; set -ex; \
+	rm -rf $(B)/deb; \
+	mkdir -p $(B)/deb; \
+	tar -xJf $(DIST) -C $(B)/deb; \
+	(cd $(B)/deb/$(SOURCE) && dpkg-buildpackage -us -uc $(DEB_FLAGS)); \
+	sha256sum $(DIST) >$(B)/deb/source
 
 # On a system without a database of RPM packages rpmbuild cannot look for what the build needs.
 rpm: dist
