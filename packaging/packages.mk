@@ -41,11 +41,13 @@ deb: dist
 
 # On a system without a database of RPM packages rpmbuild cannot look for what the build needs.
 rpm: dist
-	rm -rf $(B)/rpm
-	mkdir -p $(B)/rpm/SPECS
-	sed 's/@version@/$(VERSION)/' packaging/kdsm.spec.in >$(B)/rpm/SPECS/kdsm.spec
+	@! sha256sum --status -c $(B)/rpm/source 2>/dev/null || exit 0; set -ex; \
+	rm -rf $(B)/rpm; \
+	mkdir -p $(B)/rpm/SPECS; \
+	sed 's/@version@/$(VERSION)/' packaging/kdsm.spec.in >$(B)/rpm/SPECS/kdsm.spec; \
 	rpmbuild -ba $(if $(wildcard /etc/debian_version),--nodeps) $(RPM_FLAGS) \
 		--define '_topdir $(CURDIR)/$(B)/rpm' --define '_sourcedir $(CURDIR)/$(B)/dist' \
-		$(B)/rpm/SPECS/kdsm.spec
+		$(B)/rpm/SPECS/kdsm.spec; \
+	sha256sum $(DIST) >$(B)/rpm/source
 
 .PHONY: dist deb rpm install-dkms
