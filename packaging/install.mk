@@ -29,7 +29,7 @@ FILES_tools = $(call put,755,$(bindir),$(filter-out %/kdsmctl,$(TOOL_BIN))) \
 	$(call put,755,$(sbindir),$(B)/bin/kdsmctl) \
 	$(call put,644,$(unitdir),$(wildcard system/*.service)) \
 	$(call put,644,$(udevrulesdir),$(wildcard system/*.rules)) \
-	$(patsubst system/%.sysusers,644:system/%.sysusers:$(sysusersdir)/%.conf,$(wildcard system/*.sysusers)) \
+	$(foreach f,$(wildcard system/*.sysusers),644:$(f):$(sysusersdir)/$(basename $(notdir $(f))).conf) \
 	$(call put,644,$(completionsdir),$(wildcard system/completion/*)) \
 	$(call put,644,$(docdir)/examples,$(wildcard system/*.conf)) \
 	$(call pages,1 5 7 8)
