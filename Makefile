@@ -33,7 +33,7 @@ else
 WARN := -Wall -Wextra
 endif
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -pthread \
-	-fvisibility=default -MMD -MP -Iuapi -Ilib/include -Ilib -Itools $(CFLAGS)
+	-fvisibility=default -MMD -MP -Iuapi -Ilib/include -Ilib -Itools $(CPPFLAGS) $(CFLAGS)
 
 # gcc would compile the parts of each program in turn, and warn about that.
 ifneq ($(filter -flto,$(CFLAGS)),)
@@ -82,6 +82,11 @@ help:
 	@echo 'make user          libkdsm and the tools, into build/lib and build/bin'
 	@echo 'make programs      example programs of coherent regions, into build/programs'
 	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
+	@echo 'make install-PART  the PART module, lib, tools or doc; only module needs a kernel build tree'
+	@echo 'make uninstall     remove what install put there; uninstall-PART removes one part'
+	@echo 'make dist          the source as build/dist/kdsm-VERSION.tar.xz'
+	@echo 'make deb           Debian packages, into build/deb; the module by DKMS'
+	@echo 'make rpm           RPM packages of the same division, into build/rpm'
 	@echo 'make demo          a cluster of two machines computes the reachable states of models'
 	@echo 'make check         all tests (about 45 minutes on two idle cores)'
 	@echo 'make check-fast    the tests that need no machines (about 5 minutes)'
@@ -246,7 +251,7 @@ programs: $(PROGRAM_BIN)
 
 # A 32-bit program without a library, as there need be none of 32 bits; nor has
 # the compiler to know where the kernel's headers for this machine are.
-$(B)/guest/compat: tests/guest/compat.c $(B)/flags $(STRICT) uapi/linux/kdsm.h uapi/linux/kdsm_task.h
+$(B)/guest/compat: tests/guest/compat.c $(B)/flags $(STRICT) uapi/kdsm/uapi.h uapi/kdsm/uapi_task.h
 	@mkdir -p $(@D)
 	$(LENIENT)
 	$(CC) -m32 -std=gnu11 -O2 -g $(WARN) -ffreestanding -fno-stack-protector \
@@ -334,28 +339,8 @@ tests: user programs counts $(UNIT_BIN) $(GUEST_BIN) $(SEARCH_BIN)
 
 # --- the rest ---------------------------------------------------------------
 
-install: all
-	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(libdir)/pkgconfig \
-		$(DESTDIR)$(includedir)/kdsm $(DESTDIR)$(includedir)/linux \
-		$(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man3 $(DESTDIR)$(mandir)/man5 \
-		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(mandir)/man8
-	install -m 755 $(B)/bin/kdsm-* $(DESTDIR)$(bindir)
-	install -m 755 $(B)/bin/kdsmctl $(DESTDIR)$(sbindir)
-	set -e; for lib in $(LIBS); do \
-		install -m 644 $(B)/lib/$$lib.a $(DESTDIR)$(libdir); \
-		install -m 755 $(B)/lib/$$lib.so.$(SOVERSION) $(DESTDIR)$(libdir); \
-		ln -sf $$lib.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$lib.so; \
-		install -m 644 $(B)/lib/pkgconfig/$$lib.pc $(DESTDIR)$(libdir)/pkgconfig; \
-	done
-	install -m 644 lib/include/kdsm/*.h $(DESTDIR)$(includedir)/kdsm
-	install -m 644 uapi/linux/*.h $(DESTDIR)$(includedir)/linux
-	install -m 644 Documentation/man/man1/*.1 $(DESTDIR)$(mandir)/man1
-	install -m 644 Documentation/man/man3/*.3 $(DESTDIR)$(mandir)/man3
-	install -m 644 Documentation/man/man5/*.5 $(DESTDIR)$(mandir)/man5
-	install -m 644 Documentation/man/man7/*.7 $(DESTDIR)$(mandir)/man7
-	install -m 644 Documentation/man/man8/*.8 $(DESTDIR)$(mandir)/man8
-	set -e; rel=$(release); \
-	install -D -m 644 $(B)/$$rel/kdsm.ko $(DESTDIR)/lib/modules/$$rel/extra/kdsm.ko
+include packaging/install.mk
+include packaging/packages.mk
 
 # For clangd and its like. Everything is compiled once more, because bear notes what it sees.
 .PHONY: compile_commands.json

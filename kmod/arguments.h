@@ -10,7 +10,7 @@
  * @args: the module's struct; bytes that the program does not pass are set to 0
  * @size: of the module's struct, in bytes
  * @least: size of the first version of the struct, in bytes
- * @user: the program's struct, whose first word is its size; see <linux/kdsm.h>
+ * @user: the program's struct, whose first word is its size; see <kdsm/uapi.h>
  * @argsz: set to the size of the program's struct, for kdsm_args_put()
  *
  * A program of another version may pass a shorter or longer struct.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The character device /dev/kdsm; <linux/kdsm.h> documents its ioctls */
+/* The character device /dev/kdsm; <kdsm/uapi.h> documents its ioctls */
 #ifndef KDSM_CHARDEV_H
 #define KDSM_CHARDEV_H
 

@@ -6,7 +6,7 @@
 #ifndef KDSM_CLUSTER_H
 #define KDSM_CLUSTER_H
 
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/socket.h>

@@ -2,7 +2,7 @@
 /*
  * The generic netlink family "kdsm" for administration and reports. This file translates
  * between attributes and calls of the layers below, netlink_nodes.c does so for reports of other
- * nodes, and netlink_events.c sends events; <linux/kdsm_netlink.h> documents the
+ * nodes, and netlink_events.c sends events; <kdsm/uapi_netlink.h> documents the
  * commands.
  */
 #include <linux/ctype.h>
@@ -603,6 +603,12 @@ struct genl_family kdsm_family __ro_after_init = {
 	KDSM_RESV_START_OP(__KDSM_CMD_LAST)
 	.parallel_ops = true,	/* no lock over all commands, as a probe may take seconds */
 };
+
+/*
+ * The kernel loads the module when kdsmctl looks the family up. The device needs no alias of the
+ * kind devname:, which is for fixed minors only.
+ */
+MODULE_ALIAS_GENL_FAMILY(KDSM_GENL_NAME);
 
 int __init kdsm_netlink_init(void)
 {

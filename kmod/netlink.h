@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The generic netlink family; <linux/kdsm_netlink.h> documents its commands */
+/* The generic netlink family; <kdsm/uapi_netlink.h> documents its commands */
 #ifndef KDSM_NETLINK_H
 #define KDSM_NETLINK_H
 

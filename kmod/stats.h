@@ -9,7 +9,7 @@
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/percpu.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 struct kdsm_counters {
 	u64 count[KDSM_STAT_COUNT];

@@ -8,7 +8,7 @@
 #define KDSM_TOPOLOGY_H
 
 #include <linux/types.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 struct kdsm_topology {
 	unsigned int nodes;

@@ -6,7 +6,7 @@
 #if !defined(KDSM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define KDSM_TRACE_H
 
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 #include <linux/ktime.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -194,7 +194,7 @@ TRACE_EVENT(kdsm_lock_dead,
 );
 
 /*
- * What enum kdsm_event in <linux/kdsm_netlink.h> lists; netlink_events.c sends it to programs.
+ * What enum kdsm_event in <kdsm/uapi_netlink.h> lists; netlink_events.c sends it to programs.
  * node, region and value: 0 where they have no meaning; name: of the region, or "".
  */
 TRACE_EVENT(kdsm_event,

@@ -13,8 +13,8 @@
 
 #include <linux/types.h>
 #include <linux/uuid.h>
-#include <linux/kdsm.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi.h>
+#include <kdsm/uapi_netlink.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
 #define KDSM_WIRE_VERSION	14

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <kdsm/coherent.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 struct job;
 struct worker;

@@ -21,8 +21,8 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
-#include <linux/kdsm.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi.h>
+#include <kdsm/uapi_netlink.h>
 
 #include "fabric/fabric.h"
 
@@ -31,7 +31,7 @@
 /*
  * A release hands a signature to an acquire: a bounded list of write notices, and a
  * timestamp (floor) below which notices may be missing (Endo's dissertation, 3.4.5). The
- * layout is in <linux/kdsm.h>. Notices are ordered by timestamp, the oldest first. Every
+ * layout is in <kdsm/uapi.h>. Notices are ordered by timestamp, the oldest first. Every
  * write without a notice in the list has a timestamp of at most floor.
  *
  * A notice without a writer (KDSM_NOBODY) is a summary: a floor of its blocks. A summary stands for

@@ -13,7 +13,7 @@
 
 #include <linux/bitmap.h>
 #include <linux/completion.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/socket.h>

@@ -3,7 +3,7 @@
  * Find-or-put on a table by the CPU of the node that holds the part. The walk over the
  * entries of the index costs a peer one message. Without it, the peer would need a get for
  * the entries, a get for each node with the same fragment, and an atomic for the empty
- * entry. <linux/kdsm_table.h> has the rules of the walk. The table is libkdsm's
+ * entry. <kdsm/uapi_table.h> has the rules of the walk. The table is libkdsm's
  * (lib/table/), whose processes search it concurrently with their own CPUs and with
  * operations.
  *

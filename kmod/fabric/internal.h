@@ -7,8 +7,8 @@
 #define KDSM_FABRIC_INTERNAL_H
 
 #include <linux/interrupt.h>
-#include <linux/kdsm_table.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi_table.h>
+#include <kdsm/uapi_task.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/percpu-rwsem.h>

@@ -10,7 +10,7 @@
 #include <crypto/algapi.h>
 #include <crypto/hash.h>
 #include <keys/user-type.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 #include <linux/key.h>
 #include <linux/uio.h>
 

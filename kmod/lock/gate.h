@@ -10,7 +10,7 @@
 
 #include <linux/spinlock.h>
 #include <linux/types.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 #include "fabric/fabric.h"
 

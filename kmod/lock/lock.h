@@ -10,7 +10,7 @@
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 #include "home.h"
 #include "wait.h"

@@ -4,7 +4,7 @@
 #define KDSM_LOCK_ORDER_H
 
 #include <linux/types.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 #include "wire.h"
 

@@ -12,7 +12,7 @@
 #include <linux/bits.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 #include "fabric/fabric.h"
 

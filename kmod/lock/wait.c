@@ -12,7 +12,7 @@
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 #include "fabric/fabric.h"
 #include "wait.h"

@@ -9,7 +9,7 @@
 
 #include <linux/atomic.h>
 #include <linux/types.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 /* The thread that a slot names; see KDSM_LOCK_SLOT() */
 #define KDSM_SLOT_THREAD(slot)	((u32)((slot) >> 32))

@@ -5,8 +5,8 @@
  * buffers of the kernel. So the module never pins memory of programs, a program may die at
  * any time, and the data of a put is fixed when the put is submitted.
  */
-#include <linux/kdsm_table.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi_table.h>
+#include <kdsm/uapi_task.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>

@@ -6,7 +6,7 @@
 #ifndef KDSM_REGION_H
 #define KDSM_REGION_H
 
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>

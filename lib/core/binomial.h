@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 /* Maximum number of children: those of the root with KDSM_MAX_NODES nodes */
 #define KDSM_TREE_CHILDREN	10

@@ -88,7 +88,7 @@ struct kdsm_backend {
 
 /*
  * Locks of a region that is open for writing. Except for map, each function does what one
- * ioctl of <linux/kdsm.h> does: KDSM_IOC_LOCK_OPEN, _THREAD, KDSM_IOC_LOCK (take),
+ * ioctl of <kdsm/uapi.h> does: KDSM_IOC_LOCK_OPEN, _THREAD, KDSM_IOC_LOCK (take),
  * KDSM_IOC_UNLOCK (give), KDSM_IOC_LOCK_CONSISTENT, _SET and _INFO. The caller performs by
  * itself the transitions that the lock word allows without a call. Lock numbers in arg are
  * below KDSM_MAX_LOCKS; only open checks the number. take returns -EINTR if a signal was

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include <linux/kdsm_table.h>
+#include <kdsm/uapi_table.h>
 
 #include "internal.h"
 

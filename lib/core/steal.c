@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi_task.h>
 
 #include "internal.h"
 

@@ -3,7 +3,7 @@
  * Locks: opening and creating them, and taking and releasing them as far as that needs no
  * system call. The backend does the rest.
  *
- * This file changes a lock word only in the two ways that <linux/kdsm.h> allows, by
+ * This file changes a lock word only in the two ways that <kdsm/uapi.h> allows, by
  * compare-and-swap of the whole state, so that a flag which the backend has set makes both
  * fail. A waiter therefore knows that the holder will enter the backend to release the
  * lock. The acquire of word_lock() pairs with the release of the previous word_unlock().

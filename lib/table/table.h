@@ -5,7 +5,7 @@
  * other parts is in remote.c and find.c, opening and blocks in table.c. lib/bdd/collect*.c
  * collects garbage. In this folder a "node" is a BDD node unless the text says "cluster node".
  * Each cluster node has one part of the table. A walk is the sequence of index entries that
- * find-or-put examines for a node in one part: kdsm_walk_next() in <linux/kdsm_table.h>.
+ * find-or-put examines for a node in one part: kdsm_walk_next() in <kdsm/uapi_table.h>.
  *
  * A part, from its offset in the region:
  *	header		with the list of blocks
@@ -51,7 +51,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <kdsm/table.h>
-#include <linux/kdsm_table.h>
+#include <kdsm/uapi_table.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Declarations that the files of lib/task share. task.h has what other folders call, and
- * <linux/kdsm_task.h> the words that the kernel touches, too.
+ * <kdsm/uapi_task.h> the words that the kernel touches, too.
  *
  *	registry.c	numbers of the task types
  *	deque.c		public portion of a deque

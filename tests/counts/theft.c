@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include <kdsm/kdsm.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi_task.h>
 
 #include "kdsm-bench/mark.h"
 

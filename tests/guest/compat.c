@@ -13,8 +13,8 @@
 #include <asm/unistd.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
-#include <linux/kdsm.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi.h>
+#include <kdsm/uapi_task.h>
 #include <linux/mman.h>
 
 /*

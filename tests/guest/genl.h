@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 #include "tap.h"
 

@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <linux/kdsm.h>
-#include <linux/kdsm_table.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi.h>
+#include <kdsm/uapi_table.h>
+#include <kdsm/uapi_task.h>
 
 #include "tap.h"
 

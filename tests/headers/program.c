@@ -16,10 +16,10 @@
 #include <kdsm/lock.h>
 #include <kdsm/table.h>
 #include <kdsm/task.h>
-#include <linux/kdsm.h>
-#include <linux/kdsm_netlink.h>
-#include <linux/kdsm_table.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi.h>
+#include <kdsm/uapi_netlink.h>
+#include <kdsm/uapi_table.h>
+#include <kdsm/uapi_task.h>
 
 #include "fib.h"
 

@@ -4,7 +4,7 @@
 #define COMMON_COUNTERS_H
 
 #include <stdint.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 struct counters {
 	uint64_t operations[KDSM_STAT_COUNT];		/* on all other nodes together */

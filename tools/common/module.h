@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <libmnl/libmnl.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 struct module;
 

@@ -7,7 +7,7 @@
 #define COMMON_WAITS_H
 
 #include <stdint.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 /* Number of waits */
 uint64_t waits_count(const struct kdsm_lock_info *info);

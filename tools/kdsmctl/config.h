@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 /* Largest file, in bytes; a description of 1024 nodes has a tenth of this size. */
 #define CONFIG_MAX_BYTES	(1U << 20)

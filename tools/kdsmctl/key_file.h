@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 /*
  * Make a random key and write it to a new file. Both functions return 0, or -1 with a sentence in

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 #include <json-c/json.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 struct lock {
 	char region[KDSM_NAME_SIZE];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Names of the counters of <linux/kdsm_netlink.h>, as JSON and metrics have them */
+/* Names of the counters of <kdsm/uapi_netlink.h>, as JSON and metrics have them */
 #ifndef KDSMCTL_NAMES_H
 #define KDSMCTL_NAMES_H
 
 #include <stdbool.h>
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 extern const char *const stat_names[KDSM_STAT_COUNT];
 extern const char *const latency_names[KDSM_LATENCY_COUNT];

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 #include <sys/types.h>
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 struct process {
 	pid_t pid;

@@ -102,7 +102,7 @@ int kdsm_release(struct kdsm_region *region, struct kdsm_signature *signature);
 int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signature);
 
 /*
- * A signature is a struct kdsm_signature of <linux/kdsm.h>. Its first
+ * A signature is a struct kdsm_signature of <kdsm/uapi.h>. Its first
  * KDSM_SIGNATURE_BYTES(signature->count) bytes may be copied and sent by any means. It
  * is valid only for the region whose release made it.
  */
@@ -253,7 +253,7 @@ int kdsm_atomic_cas(struct kdsm_region *region, uint64_t offset, unsigned int si
 /*
  * Store up to count data races that this node found in the region, from number *next on, the
  * oldest first; *next is 0 for the first call. Return how many were stored, and store the number
- * to go on with in *next. struct kdsm_race in <linux/kdsm.h> says what is known of a race, which
+ * to go on with in *next. struct kdsm_race in <kdsm/uapi.h> says what is known of a race, which
  * races a node finds, and which it cannot find.
  *
  * A node keeps its KDSM_RACES_MAX newest races, and at most KDSM_RACES_MERGE of one merge. Unless

@@ -25,9 +25,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <linux/kdsm.h>
-#include <linux/kdsm_table.h>
-#include <linux/kdsm_task.h>
+#include <kdsm/uapi.h>
+#include <kdsm/uapi_table.h>
+#include <kdsm/uapi_task.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -115,7 +115,7 @@ struct kdsm_region_attr {
 				 */
 	/*
 	 * Segments of a coherent region with blocks of several sizes; see
-	 * struct kdsm_region_segment in <linux/kdsm.h>. The call copies them. NULL if
+	 * struct kdsm_region_segment in <kdsm/uapi.h>. The call copies them. NULL if
 	 * segment_count is 0.
 	 */
 	const struct kdsm_region_segment *segments;
@@ -142,7 +142,7 @@ struct kdsm_region_attr {
  * -EOPNOTSUPP.
  *
  * On failure *region is NULL. Errors are those of KDSM_IOC_REGION_OPEN in
- * <linux/kdsm.h>, those of open(2) of /dev/kdsm, and
+ * <kdsm/uapi.h>, those of open(2) of /dev/kdsm, and
  * -E2BIG	attr has segments, and the module is too old to know segments
  * -EADDRINUSE	this process has another mapping at the region's address
  */
@@ -238,7 +238,7 @@ int kdsm_faa(struct kdsm_region *region, unsigned int node, uint64_t offset,
  * with it.
  *
  * The call stores the status of each operation in ops[i].status, 0 or a negative errno:
- * see struct kdsm_op in <linux/kdsm.h>. A failed operation does not stop the others. The
+ * see struct kdsm_op in <kdsm/uapi.h>. A failed operation does not stop the others. The
  * call returns 0, or the first status that is not 0, or
  * -EOPNOTSUPP	the region is coherent; no status is stored
  */
@@ -293,7 +293,7 @@ struct kdsm_op kdsm_op_cas(unsigned int node, uint64_t offset, uint64_t expected
 struct kdsm_op kdsm_op_faa(unsigned int node, uint64_t offset, uint64_t add);
 /*
  * Find-or-put in a table, and theft of tasks, by one active message: struct kdsm_find in
- * <linux/kdsm_table.h>, struct kdsm_theft in <linux/kdsm_task.h>. The caller does not
+ * <kdsm/uapi_table.h>, struct kdsm_theft in <kdsm/uapi_task.h>. The caller does not
  * touch *find or *theft until the operation is complete. Memory for theft->most tasks
  * follows *theft: kdsm_theft_size().
  */

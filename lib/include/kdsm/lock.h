@@ -51,7 +51,7 @@ struct kdsm_lock_attr {
  * The caller closes *lock with kdsm_lock_close() before it closes the region. Each call
  * gives another handle of the same lock; any number of threads, and children of fork(), may
  * use a handle. On failure *lock is NULL. Errors: those of KDSM_IOC_LOCK_OPEN in
- * <linux/kdsm.h>, and
+ * <kdsm/uapi.h>, and
  *   -EACCES	the region is open for reading only
  *   -ENOMEM	this process has no memory
  */
@@ -165,7 +165,7 @@ int kdsm_lock_is_mine(struct kdsm_lock *lock);
 /*
  * Change the settings that settings->mask names, on all nodes; the lock may be in use. They
  * apply when the lock's home next decides which nodes get the lock. struct kdsm_lock_settings in
- * <linux/kdsm.h> has the ranges. Only the owner of the region, and a process with CAP_SYS_ADMIN,
+ * <kdsm/uapi.h> has the ranges. Only the owner of the region, and a process with CAP_SYS_ADMIN,
  * may do so: -EPERM. Other errors: those of KDSM_IOC_LOCK_SET.
  */
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);

@@ -19,7 +19,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 #define __packed __attribute__((packed))
 #include "../../../kmod/wire.h"
-#include <linux/kdsm_netlink.h>
+#include <kdsm/uapi_netlink.h>
 
 #define BIG	(4 * KDSM_MESSAGE_SIZE)		/* larger than any message */
 #define REPLIES	96

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
  * The generic netlink family "kdsm": administration of the module, its state and its
- * counters. <linux/kdsm.h> describes the device, and has the words and limits used here.
+ * counters. <kdsm/uapi.h> describes the device, and has the words and limits used here.
  */
-#ifndef _UAPI_LINUX_KDSM_NETLINK_H
-#define _UAPI_LINUX_KDSM_NETLINK_H
+#ifndef _UAPI_KDSM_NETLINK_H
+#define _UAPI_KDSM_NETLINK_H
 
-#include <linux/kdsm.h>
+#include <kdsm/uapi.h>
 
 /*
  * Commands. Those marked (admin) need CAP_NET_ADMIN. Names of attributes lack KDSM_A_.
@@ -328,4 +328,4 @@ enum kdsm_event {
 
 #define KDSM_EVENT_PAUSE	10	/* in s */
 
-#endif /* _UAPI_LINUX_KDSM_NETLINK_H */
+#endif /* _UAPI_KDSM_NETLINK_H */

@@ -5,10 +5,10 @@
  * The interface between the module and user space is
  *
  *   1. /dev/kdsm: ioctl, mmap and close, for programs, usually by way of libkdsm. This
- *      header describes it; <linux/kdsm_table.h> and <linux/kdsm_task.h> describe the
+ *      header describes it; <kdsm/uapi_table.h> and <kdsm/uapi_task.h> describe the
  *      structures of two of its operations.
  *   2. The generic netlink family "kdsm", for administration, usually by way of kdsmctl:
- *      <linux/kdsm_netlink.h>.
+ *      <kdsm/uapi_netlink.h>.
  *
  * Conventions of the ioctls
  *
@@ -31,8 +31,8 @@
  * part of the same size, and a place is a pair (node, offset in that node's part). A
  * coherent region is one memory that every node maps whole.
  */
-#ifndef _UAPI_LINUX_KDSM_H
-#define _UAPI_LINUX_KDSM_H
+#ifndef _UAPI_KDSM_H
+#define _UAPI_KDSM_H
 
 #include <linux/ioctl.h>
 #include <linux/types.h>
@@ -230,8 +230,8 @@ enum kdsm_opcode {
 	KDSM_OP_PUT,		/* copy length bytes from addr to the place */
 	KDSM_OP_CAS,		/* 8-byte word: store operand if it equals compare */
 	KDSM_OP_FAA,		/* 8-byte word: add operand */
-	KDSM_OP_FIND,		/* struct kdsm_find, <linux/kdsm_table.h>, at addr */
-	KDSM_OP_STEAL,		/* struct kdsm_theft, <linux/kdsm_task.h>, at addr */
+	KDSM_OP_FIND,		/* struct kdsm_find, <kdsm/uapi_table.h>, at addr */
+	KDSM_OP_STEAL,		/* struct kdsm_theft, <kdsm/uapi_task.h>, at addr */
 };
 
 /*
@@ -1043,4 +1043,4 @@ struct kdsm_lock_word {
  * Offset KDSM_LOCKS_OFFSET, in 32-bit programs KDSM_LOCKS_OFFSET_32: the lock words, see above.
  */
 
-#endif /* _UAPI_LINUX_KDSM_H */
+#endif /* _UAPI_KDSM_H */

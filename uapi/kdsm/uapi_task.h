@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
  * Tasks as kernel and libkdsm both know them: the deques of workers, and the operation
- * KDSM_OP_STEAL of <linux/kdsm.h>, which takes tasks out of them for another node.
+ * KDSM_OP_STEAL of <kdsm/uapi.h>, which takes tasks out of them for another node.
  *
  * A worker has a deque, an array of tasks. Tasks tail..split-1 are public: a thief that
  * raises tail, by a compare-and-swap of the word that holds both, owns the tasks that tail
@@ -10,8 +10,8 @@
  * here, whatever the domain, with one exception: another node puts the result of a task, by
  * one put, into the words from bell on.
  */
-#ifndef _UAPI_LINUX_KDSM_TASK_H
-#define _UAPI_LINUX_KDSM_TASK_H
+#ifndef _UAPI_KDSM_TASK_H
+#define _UAPI_KDSM_TASK_H
 
 #include <linux/errno.h>
 #include <linux/types.h>
@@ -172,4 +172,4 @@ static inline int kdsm_theft_is_near(const struct kdsm_theft *theft,
 	return !origin->type && origin->worker < theft->count && origin->slot < theft->deque;
 }
 
-#endif /* _UAPI_LINUX_KDSM_TASK_H */
+#endif /* _UAPI_KDSM_TASK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
  * The unique table as kernel and libkdsm both know it: the entries of its index, and the
- * operation KDSM_OP_FIND of <linux/kdsm.h>, which searches them for another node.
+ * operation KDSM_OP_FIND of <kdsm/uapi.h>, which searches them for another node.
  *
  * An entry is 64 bits that show whether they are whole. A one-sided get may see an entry
  * while it is being written, on some devices (Soft-RoCE copies byte by byte) even in the
@@ -17,8 +17,8 @@
  * byte has its top bit clear and another has it set: the word is neither empty nor an entry,
  * and is read again.
  */
-#ifndef _UAPI_LINUX_KDSM_TABLE_H
-#define _UAPI_LINUX_KDSM_TABLE_H
+#ifndef _UAPI_KDSM_TABLE_H
+#define _UAPI_KDSM_TABLE_H
 
 #include <linux/errno.h>
 #include <linux/types.h>
@@ -203,4 +203,4 @@ static inline int kdsm_find_ends(struct kdsm_find *find, int outcome)
 	return outcome;
 }
 
-#endif /* _UAPI_LINUX_KDSM_TABLE_H */
+#endif /* _UAPI_KDSM_TABLE_H */
