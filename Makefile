@@ -66,7 +66,7 @@ UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
 GUEST_SRC := $(wildcard tests/guest/*.c)
 GUEST_BIN := $(GUEST_SRC:tests/guest/%.c=$(B)/guest/%)
 SEARCH_BIN := $(addprefix $(B)/search/,brute mutate validate)
-PROGRAMS := matmul cg is ep btree stock primes
+PROGRAMS := matmul cg is ep btree stock primes heat
 PROGRAM_BIN := $(addprefix $(B)/programs/,$(PROGRAMS))
 
 .PHONY: all user module install clean help demo check check-fast check-debug check-style bench scale packages
@@ -201,7 +201,7 @@ $(addprefix $(B)/unit/,task task_worker task_remote task_tiles): $(OBJ)/tools/kd
 $(B)/unit/task_tiles: $(OBJ)/tools/kdsm-bench/tiles.o
 LITMUS := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/litmus/*.c))
 $(B)/unit/litmus $(B)/guest/litmus: $(LITMUS)
-$(B)/unit/programs: $(addprefix $(OBJ)/programs/,tree.o job.o)
+$(B)/unit/programs: $(OBJ)/programs/tree.o
 $(B)/guest/task: $(OBJ)/tools/kdsm-bench/work.o
 $(B)/guest/hostile-netlink: $(OBJ)/tools/kdsmctl/key_file.o
 $(B)/guest/hostile-fuzz: $(addprefix $(OBJ)/tests/guest/fuzz/,calls.o locks.o)
@@ -238,7 +238,7 @@ $(B)/search/mutate: $(OBJ)/tests/search/mutate.o $(OBJ)/search/main.o \
 	$(COMMON) $(B)/lib/libkdsm-reach.a $(B)/lib/libkdsm.a
 
 # One C file a program, and what they share. They are not installed.
-PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/job.o)
+PROGRAM_OBJ := $(addprefix $(OBJ)/,programs/frame.o)
 
 $(B)/programs/%: $(OBJ)/programs/%.o $(PROGRAM_OBJ) $(COMMON) $(B)/lib/libkdsm.a
 	@mkdir -p $(@D)

@@ -8,9 +8,9 @@
  * vector whose element i is 1/2 and w falls from 1 to 1/10 in a geometric series,
  * plus (1/10 - shift) I.
  *
- * Workers have equal shares of the rows of the matrix and of the elements of all vectors. In a
- * step a worker reads p and two sums, which other workers have written. Vectors are spreads, so
- * workers of different nodes write different blocks.
+ * Members have equal shares of the rows of the matrix and of the elements of all vectors. In a
+ * step a member reads p, which other members have written. Vectors are spread, so members write
+ * different blocks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job.h"
+#include "frame.h"
 #include "random.h"
 
 #define SEED		314159265
@@ -52,37 +52,26 @@ struct sparse {
 static struct sparse *vectors;
 static unsigned int *row_begin, *row_vectors;
 
-/* An element of the matrix. The column is the index that spread_index() gives. */
+/* An element of the matrix. The column is the place of the vectors' element, see place(). */
 struct element {
 	double value;
 	uint64_t column;
 };
 
-/* A worker's part of sums over a whole vector. */
-struct slot {
-	_Alignas(64) double pq;
-	double rr, other[2];
-};
+static struct kdsm_spread x, z, p, q, r;	/* of double */
 
-static struct spread x, z, p, q, r;		/* of double */
-static struct spread slots;
-static struct element **elements;		/* for each worker, room for its rows */
-
-static const struct size *size_of(const struct job *job)
+static const struct size *size_of(const struct frame *frame)
 {
-	return &sizes[job->class == 'W'];
+	return &sizes[frame->class == 'W'];
+}
+
+/* Index of element i in the memory of a vector, which has gaps between members */
+static uint64_t place(uint64_t i)
+{
+	return (double *)kdsm_spread_at(&p, i) - (double *)p.base;
 }
 
 /* ---- the matrix ---- */
-
-static void *allocate(size_t count, size_t size)
-{
-	void *memory = calloc(count, size);
-
-	if (!memory)
-		job_check("private memory", -ENOMEM);
-	return memory;
-}
 
 static bool has(const struct sparse *vector, unsigned int index)
 {
@@ -128,8 +117,8 @@ static void make_vectors(const struct size *size)
 	uint64_t state = SEED;
 	unsigned int i, k, *end;
 
-	vectors = allocate(size->n, sizeof(*vectors));
-	row_begin = allocate(size->n + 2, sizeof(*row_begin));
+	vectors = frame_private(size->n, sizeof(*vectors));
+	row_begin = frame_private(size->n + 2, sizeof(*row_begin));
 	lcg_next(&state);	/* the benchmark's definition skips the first number */
 	for (i = 0; i < size->n; i++) {
 		make_vector(size, i, &state, &vectors[i]);
@@ -140,7 +129,8 @@ static void make_vectors(const struct size *size)
 		row_begin[i] += row_begin[i - 1];
 	/* In the last loop, end[j] grows from the begin of row j to its end. */
 	end = row_begin + 1;
-	row_vectors = allocate(end[size->n - 1] + row_begin[size->n + 1], sizeof(*row_vectors));
+	row_vectors = frame_private(end[size->n - 1] + row_begin[size->n + 1],
+				    sizeof(*row_vectors));
 	for (i = 0; i < size->n; i++)
 		for (k = 0; k < vectors[i].count; k++)
 			row_vectors[end[vectors[i].index[k]]++] = i;
@@ -186,79 +176,60 @@ static struct element *make_row(const struct size *size, unsigned int j, struct 
 		for (in_vector = 0; vector->index[in_vector] != j; in_vector++)
 			;
 		for (k = 0; k < vector->count; k++)
-			end = add(row, end, spread_index(&p, vector->index[k]),
+			end = add(row, end, place(vector->index[k]),
 				  vector->value[k] * (weight * vector->value[in_vector]));
 	}
-	return add(row, end, spread_index(&p, j), RCOND - size->shift);
-}
-
-/* ---- memory ---- */
-
-static void layout(struct job *job)
-{
-	const struct size *size = size_of(job);
-	unsigned int i, j;
-	uint64_t room;
-
-	if (!vectors) {
-		make_vectors(size);
-		elements = allocate(job->workers, sizeof(*elements));
-	}
-	x = job_spread(job, size->n, sizeof(double));
-	z = job_spread(job, size->n, sizeof(double));
-	p = job_spread(job, size->n, sizeof(double));
-	q = job_spread(job, size->n, sizeof(double));
-	r = job_spread(job, size->n, sizeof(double));
-	slots = job_spread(job, job->workers, sizeof(struct slot));
-	for (i = 0; i < job->workers; i++) {
-		room = 1;
-		for (j = share(size->n, i, job->workers);
-		     j < share(size->n, i + 1, job->workers); j++)
-			room += row_room(j) + 1;
-		elements[i] = job_alloc(job, room * sizeof(struct element));
-	}
+	return add(row, end, place(j), RCOND - size->shift);
 }
 
 /* ---- the computation ---- */
 
-/* A worker's share of everything. */
+/* A member's share of everything. */
 struct part {
-	struct worker *worker;
+	struct frame *frame;
 	uint64_t count;
 	struct element **rows;		/* begin of each row, and the end; private memory */
+	struct element *elements;
 	double *x, *z, *p, *q, *r;	/* count each */
-	struct slot *slot;
 };
 
-static struct part part_of(struct worker *worker)
+static void make_rows(struct part *part, uint64_t first)
 {
-	const struct job *job = worker->job;
-	uint64_t n = size_of(job)->n;
-	uint64_t first = share(n, worker->rank, job->workers);
+	const struct size *size = size_of(part->frame);
+	uint64_t i, room = 0;
+	struct element *at;
 
-	return (struct part) {
-		.worker = worker,
-		.count = share(n, worker->rank + 1, job->workers) - first,
-		.x = spread_at(&x, first),
-		.z = spread_at(&z, first),
-		.p = spread_at(&p, first),
-		.q = spread_at(&q, first),
-		.r = spread_at(&r, first),
-		.slot = spread_at(&slots, worker->rank),
-	};
-}
-
-static void make_rows(struct part *part)
-{
-	const struct job *job = part->worker->job;
-	uint64_t first = share(size_of(job)->n, part->worker->rank, job->workers), i;
-	struct element *at = elements[part->worker->rank];
-
+	for (i = 0; i < part->count; i++)
+		room += row_room(first + i) + 1;
+	at = frame_private(room + 1, sizeof(*at));
+	part->elements = at;
+	part->rows = frame_private(part->count + 1, sizeof(*part->rows));
 	for (i = 0; i < part->count; i++) {
 		part->rows[i] = at;
-		at = make_row(size_of(job), first + i, at);
+		at = make_row(size, first + i, at);
 	}
 	part->rows[i] = at;
+}
+
+static struct part make_part(struct frame *frame)
+{
+	struct kdsm_spread *vectors[] = { &x, &z, &p, &q, &r };
+	uint64_t n = size_of(frame)->n, first = kdsm_share(n, frame->rank, frame->size);
+	struct part part = {
+		.frame = frame, .count = kdsm_share(n, frame->rank + 1, frame->size) - first,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)
+		kdsm_job_spread(frame->job, n, sizeof(double), vectors[i]);
+	part.x = kdsm_spread_at(&x, first);
+	part.z = kdsm_spread_at(&z, first);
+	part.p = kdsm_spread_at(&p, first);
+	part.q = kdsm_spread_at(&q, first);
+	part.r = kdsm_spread_at(&r, first);
+	make_vectors(size_of(frame));
+	make_rows(&part, first);
+	return part;
 }
 
 /* to = A vector */
@@ -276,6 +247,7 @@ static void multiply(const struct part *part, const double *vector, double *to)
 	}
 }
 
+/* The scalar product over all members */
 static double dot(const struct part *part, const double *a, const double *b)
 {
 	double sum = 0;
@@ -283,21 +255,7 @@ static double dot(const struct part *part, const double *a, const double *b)
 
 	for (i = 0; i < part->count; i++)
 		sum += a[i] * b[i];
-	return sum;
-}
-
-/*
- * Return the sum over all workers of one word of their slots. Every worker adds in the same
- * order, so all get the same sum. A worker may write the word again only after another barrier.
- */
-static double sum_up(const struct part *part, size_t word)
-{
-	unsigned int i;
-	double sum = 0;
-
-	worker_barrier(part->worker);
-	for (i = 0; i < part->worker->job->workers; i++)
-		sum += *(double *)((char *)spread_at(&slots, i) + word);
+	kdsm_job_allreduce(part->frame->job, KDSM_JOB_DOUBLE, KDSM_JOB_SUM, &sum, 1);
 	return sum;
 }
 
@@ -313,26 +271,23 @@ static double solve(struct part *part)
 		part->r[i] = part->x[i];
 		part->p[i] = part->x[i];
 	}
-	part->slot->rr = dot(part, part->r, part->r);
-	rho = sum_up(part, offsetof(struct slot, rr));
+	rho = dot(part, part->r, part->r);
 
 	for (step = 0; step < STEPS; step++) {
 		multiply(part, (double *)p.base, part->q);
-		part->slot->pq = dot(part, part->p, part->q);
-		alpha = rho / sum_up(part, offsetof(struct slot, pq));
+		alpha = rho / dot(part, part->p, part->q);
 
 		for (i = 0; i < part->count; i++) {
 			part->z[i] += alpha * part->p[i];
 			part->r[i] -= alpha * part->q[i];
 		}
-		part->slot->rr = dot(part, part->r, part->r);
 		former = rho;
-		rho = sum_up(part, offsetof(struct slot, rr));
+		rho = dot(part, part->r, part->r);
 
 		beta = rho / former;
 		for (i = 0; i < part->count; i++)
 			part->p[i] = part->r[i] + beta * part->p[i];
-		worker_barrier(part->worker);
+		kdsm_job_barrier(part->frame->job);
 	}
 
 	multiply(part, (double *)z.base, part->q);
@@ -340,8 +295,8 @@ static double solve(struct part *part)
 		difference = part->x[i] - part->q[i];
 		sum += difference * difference;
 	}
-	part->slot->other[0] = sum;
-	return sqrt(sum_up(part, offsetof(struct slot, other[0])));
+	kdsm_job_allreduce(part->frame->job, KDSM_JOB_DOUBLE, KDSM_JOB_SUM, &sum, 1);
+	return sqrt(sum);
 }
 
 /* One step of the inverse iteration. Returns an estimate of the eigenvalue. */
@@ -351,105 +306,84 @@ static double iterate(struct part *part, double *norm)
 	uint64_t i;
 
 	*norm = solve(part);
-	part->slot->pq = dot(part, part->x, part->z);
-	part->slot->other[1] = dot(part, part->z, part->z);
-	xz = sum_up(part, offsetof(struct slot, pq));
-	zz = 0;
-	for (i = 0; i < part->worker->job->workers; i++)
-		zz += ((struct slot *)spread_at(&slots, i))->other[1];
+	xz = dot(part, part->x, part->z);
+	zz = dot(part, part->z, part->z);
 	for (i = 0; i < part->count; i++)
 		part->x[i] = part->z[i] / sqrt(zz);
-	return size_of(part->worker->job)->shift + 1 / xz;
+	return size_of(part->frame)->shift + 1 / xz;
 }
 
 /* ---- blocks that must move ---- */
 
-/* Blocks of p (or z) of other nodes that this node reads in a product of matrix and vector. */
-static uint64_t blocks_needed(const struct job *job)
+/* Whether the element of this index of a vector, or row of the matrix, is one of another node */
+static bool is_others(const struct frame *frame, uint64_t index)
 {
-	uint64_t blocks = p.stride / job->block_size * job->nodes, needed = 0, i;
-	bool *touched = allocate(blocks, sizeof(*touched));
-	uint64_t n = size_of(job)->n;
-	unsigned int k;
+	return is_elsewhere(frame, kdsm_sharer(size_of(frame)->n, index, frame->size));
+}
 
-	for (k = 0; k < n; k++) {
+/* Blocks of p (or z) of other nodes that this node reads in a product of matrix and vector. */
+static uint64_t blocks_needed(const struct frame *frame)
+{
+	uint64_t block = kdsm_region_block_size(kdsm_job_region(frame->job)), needed = 0, i, k;
+	bool *touched = frame_private(p.stride / block * frame->size, sizeof(*touched));
+
+	for (k = 0; k < size_of(frame)->n; k++) {
 		const struct sparse *vector = &vectors[k];
 		bool here = false;
 
 		/* In the outer product, each row of the vector has all columns of the vector. */
 		for (i = 0; i < vector->count; i++)
-			here |= vector->index[i] >= share(n, job->node, job->nodes) &&
-				vector->index[i] < share(n, job->node + 1, job->nodes);
+			here |= !is_others(frame, vector->index[i]);
 		for (i = 0; here && i < vector->count; i++)
-			touched[spread_index(&p, vector->index[i]) * sizeof(double) /
-				job->block_size] = true;
+			if (is_others(frame, vector->index[i]))
+				touched[place(vector->index[i]) * sizeof(double) / block] = true;
 	}
-	for (i = 0; i < blocks; i++)
-		needed += touched[i] && i / (p.stride / job->block_size) != job->node;
+	for (i = 0; i < p.stride / block * frame->size; i++)
+		needed += touched[i];
 	free(touched);
 	return needed;
 }
 
-/*
- * Blocks that this node reads in an iteration: p in each step and z after the steps, because
- * other nodes have written them since the last read; and for each sum the slots of each other
- * node, one block. Sums: two in each step, one before the steps, one after them, and one for
- * the two sums of iterate().
- */
-static uint64_t expected_blocks(const struct job *job)
-{
-	return (STEPS + 1) * blocks_needed(job) + (2 * STEPS + 3) * (job->nodes - 1);
-}
+static double result, residual;		/* for print() */
 
-static double result, residual;		/* of worker 0, for print() */
-
-static bool work(struct worker *worker)
+static bool work(struct frame *frame)
 {
-	const struct job *job = worker->job;
-	const struct size *size = size_of(job);
-	struct part part = part_of(worker);
-	double zeta = 0, norm = 0;
+	const struct size *size = size_of(frame);
+	struct part part = make_part(frame);
 	unsigned int iteration;
 	uint64_t i;
 
-	part.rows = allocate(part.count + 1, sizeof(*part.rows));
-	make_rows(&part);
 	for (i = 0; i < part.count; i++)
 		part.x[i] = 1;
-	iterate(&part, &norm);	/* the benchmark begins with an iteration that is not measured */
+	iterate(&part, &residual);	/* not measured, as the benchmark is defined */
 	for (i = 0; i < part.count; i++)
 		part.x[i] = 1;
 
-	worker_begin(worker);
+	frame_begin(frame);
 	for (iteration = 0; iteration < size->iterations; iteration++)
-		zeta = iterate(&part, &norm);
-	if (worker->first && !job->packed)
-		worker_expects(worker, size->iterations * expected_blocks(job));
-	worker_end(worker);
-
-	if (!worker->rank) {
-		result = zeta;
-		residual = norm;
-	}
+		result = iterate(&part, &residual);
+	/* p in each step and z after the steps: others have written them since the last read. */
+	frame_expects(frame, size->iterations * (STEPS + 1) * blocks_needed(frame));
+	frame_end(frame);
 	free(part.rows);
-	return fabs(zeta - size->zeta) <= 1 / 1e10;
+	free(part.elements);
+	return fabs(result - size->zeta) <= 1 / 1e10;
 }
 
-static void print(const struct job *job, const struct total *total)
+static void print(const struct frame *frame)
 {
-	const struct size *size = size_of(job);
+	const struct size *size = size_of(frame);
+	const struct total *total = &frame->total;
 	double steps = size->iterations * STEPS, moves, operations, barriers;
 
 	printf("n %u, %u iterations of %d steps; zeta %.13f, to be %.13f; residual %.2e\n",
 	       size->n, size->iterations, STEPS, result, size->zeta, residual);
-	if (job->nodes == 1)
+	if (frame->nodes == 1)
 		return;
 	operations = (total->gets + total->messages) / steps;
 	barriers = total->puts / steps;
-	printf("remote operations a step: %.2f of coherence, %.2f of barriers\n", operations,
-	       barriers);
-	if (!total->expected)
-		return;
+	printf("remote operations a step: %.2f of coherence, %.2f of sums and barriers\n",
+	       operations, barriers);
 	moves = total->expected / steps;
 	printf("blocks that must move a step: %.2f; coherence takes %.2f x, with barriers %.2f x\n",
 	       moves, operations / moves, (operations + barriers) / moves);
@@ -458,13 +392,11 @@ static void print(const struct job *job, const struct total *total)
 int main(int argc, char **argv)
 {
 	static const struct program program = {
-		.name = "cg",
 		.doc = "An eigenvalue of a sparse matrix, as CG of the NAS Parallel Benchmarks "
 		       "has it.",
-		.layout = layout,
 		.work = work,
 		.print = print,
 	};
 
-	return job_main(argc, argv, &program);
+	return frame_main(argc, argv, &program);
 }

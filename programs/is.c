@@ -4,8 +4,8 @@
  * all keys by counting; for each iteration five ranks are published. In the end the keys are
  * sorted by their ranks.
  *
- * Each worker counts its share of the keys in a table of its own, and then adds up its share
- * of the key values over the tables of all workers. When they sort, all nodes write different
+ * Each member counts its share of the keys in a table of its own, and then adds up its share
+ * of the key values over the tables of all members. When they sort, all nodes write different
  * words of the same blocks concurrently.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job.h"
+#include "frame.h"
 #include "random.h"
 
 #define SEED		314159265
@@ -46,72 +46,59 @@ static const struct size sizes[] = {
 	},
 };
 
-/* Sums of a worker that the others read. */
-struct slot {
-	_Alignas(64) uint64_t count;	/* number of keys in its share of the values */
-	uint64_t before, after;		/* sums over its keys before and after sorting */
-};
-
-static struct spread keys, ranks, slots;
-static uint32_t **counts;		/* for each worker, a table over the values */
+static struct kdsm_spread keys, ranks;
+static struct kdsm_spread counts;	/* for each member, a table over the values */
 static uint32_t *sorted;
 
-static const struct size *size_of(const struct job *job)
+static const struct size *size_of(const struct frame *frame)
 {
-	return &sizes[job->class == 'W'];
+	return &sizes[frame->class == 'W'];
 }
 
-static void layout(struct job *job)
+static void allocate(const struct frame *frame)
 {
-	const struct size *size = size_of(job);
-	unsigned int i;
+	const struct size *size = size_of(frame);
 
-	keys = job_spread(job, size->keys, sizeof(uint32_t));
+	kdsm_job_spread(frame->job, size->keys, sizeof(uint32_t), &keys);
 	/* The rank of a value is the number of keys that are not larger. */
-	ranks = job_spread(job, size->values, sizeof(uint32_t));
-	slots = job_spread(job, job->workers, sizeof(struct slot));
-	sorted = job_alloc(job, size->keys * sizeof(*sorted));
-	if (!counts)
-		counts = calloc(job->workers, sizeof(*counts));
-	if (!counts)
-		abort();
-	for (i = 0; i < job->workers; i++)
-		counts[i] = job_alloc(job, size->values * sizeof(*counts[i]));
+	kdsm_job_spread(frame->job, size->values, sizeof(uint32_t), &ranks);
+	kdsm_job_spread(frame->job, frame->size, size->values * sizeof(uint32_t), &counts);
+	sorted = kdsm_job_alloc(frame->job, size->keys * sizeof(*sorted));
 }
 
 static uint32_t *key_at(uint64_t i)
 {
-	return spread_at(&keys, i);
+	return kdsm_spread_at(&keys, i);
 }
 
 static uint32_t *rank_at(uint64_t value)
 {
-	return spread_at(&ranks, value);
+	return kdsm_spread_at(&ranks, value);
 }
 
-static struct slot *slot_at(unsigned int rank)
+static uint32_t *counts_of(uint32_t rank)
 {
-	return spread_at(&slots, rank);
+	return kdsm_spread_at(&counts, rank);
 }
 
-/* A worker's share, first to end - 1 */
+/* A member's share, first to end - 1 */
 struct range {
 	uint64_t first, end;
 };
 
-static struct range range_of(const struct worker *worker, uint64_t count)
+static struct range range_of(const struct frame *frame, uint64_t count)
 {
 	return (struct range) {
-		share(count, worker->rank, worker->job->workers),
-		share(count, worker->rank + 1, worker->job->workers),
+		kdsm_share(count, frame->rank, frame->size),
+		kdsm_share(count, frame->rank + 1, frame->size),
 	};
 }
 
-/* Make this worker's keys. Each key is the sum of four random numbers. */
-static void make_keys(const struct worker *worker)
+/* Make this member's keys. Each key is the sum of four random numbers. */
+static void make_keys(const struct frame *frame)
 {
-	const struct size *size = size_of(worker->job);
-	struct range mine = range_of(worker, size->keys);
+	const struct size *size = size_of(frame);
+	struct range mine = range_of(frame, size->keys);
 	uint64_t state = lcg_skip(SEED, 4 * mine.first), i;
 	double sum;
 
@@ -130,43 +117,38 @@ static void set_key(struct range mine, uint64_t i, uint32_t value)
 		*key_at(i) = value;
 }
 
-/* Count the keys of this worker, then sum over its share of the values, then rank. */
-static void rank_keys(struct worker *worker, int iteration)
+/* Count the keys of this member, then sum over its share of the values, then rank. */
+static void rank_keys(struct frame *frame, int iteration)
 {
-	const struct job *job = worker->job;
-	const struct size *size = size_of(job);
-	struct range mine = range_of(worker, size->keys);
-	struct range values = range_of(worker, size->values);
-	uint32_t *count = counts[worker->rank];
-	uint64_t i, sum = 0, below = 0;
-	unsigned int k;
+	const struct size *size = size_of(frame);
+	struct range mine = range_of(frame, size->keys);
+	struct range values = range_of(frame, size->values);
+	uint32_t *count = counts_of(frame->rank), k;
+	uint64_t i, sum = 0, below;
 
 	set_key(mine, iteration, iteration);
 	set_key(mine, iteration + ITERATIONS, size->values - iteration);
 	memset(count, 0, size->values * sizeof(*count));
 	for (i = mine.first; i < mine.end; i++)
 		count[*key_at(i)]++;
-	worker_barrier(worker);
+	kdsm_job_barrier(frame->job);
 
 	for (i = values.first; i < values.end; i++) {
-		for (k = 0; k < job->workers; k++)
-			sum += counts[k][i];
+		for (k = 0; k < frame->size; k++)
+			sum += counts_of(k)[i];
 		*rank_at(i) = sum;
 	}
-	slot_at(worker->rank)->count = sum;
-	worker_barrier(worker);
-
-	for (k = 0; k < worker->rank; k++)
-		below += slot_at(k)->count;
+	below = sum;
+	kdsm_job_scan(frame->job, KDSM_JOB_UINT64, KDSM_JOB_SUM, &below, 1);
 	for (i = values.first; i < values.end; i++)
-		*rank_at(i) += below;
-	worker_barrier(worker);
+		*rank_at(i) += below - sum;
+	kdsm_job_barrier(frame->job);
 }
 
 /* Whether the ranks equal those published. */
-static bool check_ranks(const struct job *job, int iteration)
+static bool check_ranks(const struct frame *frame, int iteration)
 {
-	const struct size *size = size_of(job);
+	const struct size *size = size_of(frame);
 	uint64_t expected, key;
 	bool good = true;
 	int i;
@@ -183,116 +165,81 @@ static bool check_ranks(const struct job *job, int iteration)
 }
 
 /*
- * In the sorted array, the keys of one value are grouped by worker. Replace each count by the
- * place where the worker's keys begin.
+ * In the sorted array, the keys of one value are grouped by member. Replace each count by the
+ * place where the member's keys begin.
  */
-static void share_out_places(const struct worker *worker)
+static void share_out_places(const struct frame *frame)
 {
-	const struct job *job = worker->job;
-	struct range values = range_of(worker, size_of(job)->values);
+	struct range values = range_of(frame, size_of(frame)->values);
 	uint64_t i, place, next;
-	unsigned int k;
+	uint32_t k;
 
 	place = values.first ? *rank_at(values.first - 1) : 0;
 	for (i = values.first; i < values.end; i++)
-		for (k = 0; k < job->workers; k++) {
-			next = place + counts[k][i];
-			counts[k][i] = place;
+		for (k = 0; k < frame->size; k++) {
+			next = place + counts_of(k)[i];
+			counts_of(k)[i] = place;
 			place = next;
 		}
 }
 
-static bool sort_keys(struct worker *worker)
+static bool sort_keys(struct frame *frame)
 {
-	const struct job *job = worker->job;
-	const struct size *size = size_of(job);
-	struct range mine = range_of(worker, size->keys);
-	uint32_t *place = counts[worker->rank];
-	struct slot *slot = slot_at(worker->rank);
-	uint64_t i, before = 0, after = 0;
+	const struct size *size = size_of(frame);
+	struct range mine = range_of(frame, size->keys);
+	uint32_t *place = counts_of(frame->rank);
+	uint64_t i, change = 0;
 	bool good = true;
-	unsigned int k;
 
-	share_out_places(worker);
-	worker_barrier(worker);
+	share_out_places(frame);
+	kdsm_job_barrier(frame->job);
 	for (i = mine.first; i < mine.end; i++) {
 		uint32_t key = *key_at(i);
 
 		good &= place[key] < size->keys;
 		if (place[key] < size->keys)
 			sorted[place[key]++] = key;
-		before += mix(key);
+		change -= mix(key);
 	}
-	worker_barrier(worker);
+	kdsm_job_barrier(frame->job);
 	for (i = mine.first; i < mine.end; i++) {
 		good &= !i || sorted[i - 1] <= sorted[i];
-		after += mix(sorted[i]);
+		change += mix(sorted[i]);
 	}
-	slot->before = before;
-	slot->after = after;
-	worker_barrier(worker);
 	/* The sorted keys are the same keys as before, as far as the sums tell. */
-	for (k = 0; k < job->workers; k++)
-		before += slot_at(k)->before - slot_at(k)->after;
-	return good && before == slot->before;
+	kdsm_job_allreduce(frame->job, KDSM_JOB_UINT64, KDSM_JOB_SUM, &change, 1);
+	return good && !change;
 }
 
-static uint64_t blocks_of(const struct job *job, const uint32_t *first, const uint32_t *end)
+static bool work(struct frame *frame)
 {
-	uint64_t from = (uintptr_t)first / job->block_size;
-	uint64_t to = ((uintptr_t)end + job->block_size - 1) / job->block_size;
-
-	return first < end ? to - from : 0;
-}
-
-/*
- * Blocks that this node reads in an iteration because other nodes wrote them: its share of the
- * values in their tables, and one block of sums of each node with a lower number. (The few
- * ranks that check_ranks() reads are not counted.)
- */
-static uint64_t blocks_needed(const struct job *job)
-{
-	uint64_t values = size_of(job)->values, blocks = job->node;
-	uint64_t first = share(values, job->node, job->nodes);
-	uint64_t end = share(values, job->node + 1, job->nodes);
-	unsigned int i;
-
-	for (i = 0; i < job->workers; i++)
-		if (i / job->per_node != job->node)
-			blocks += blocks_of(job, counts[i] + first, counts[i] + end);
-	return blocks;
-}
-
-static bool work(struct worker *worker)
-{
-	const struct job *job = worker->job;
 	bool good = true;
 	int i;
 
-	make_keys(worker);
-	rank_keys(worker, 1);	/* the benchmark begins with an iteration that is not measured */
+	allocate(frame);
+	make_keys(frame);
+	rank_keys(frame, 1);	/* the benchmark begins with an iteration that is not measured */
 
-	worker_begin(worker);
+	frame_begin(frame);
 	for (i = 1; i <= ITERATIONS; i++) {
-		rank_keys(worker, i);
-		/* Keys and ranks do not change until this worker reaches the next barrier. */
-		if (worker->rank == i % job->workers)
-			good &= check_ranks(job, i);
+		rank_keys(frame, i);
+		/* Keys and ranks do not change until this member reaches the next barrier. */
+		if (frame->rank == (uint32_t)i % frame->size)
+			good &= check_ranks(frame, i);
 	}
-	if (worker->first && !job->packed)
-		worker_expects(worker, ITERATIONS * blocks_needed(job));
-	worker_end(worker);
-	return good & sort_keys(worker);
+	frame_end(frame);
+	return good & sort_keys(frame);
 }
 
-static void print(const struct job *job, const struct total *total)
+static void print(const struct frame *frame)
 {
-	const struct size *size = size_of(job);
+	const struct size *size = size_of(frame);
+	const struct total *total = &frame->total;
 
 	printf("%" PRIu64 " keys below %" PRIu64 ", %d iterations; %.2f million keys a second\n",
 	       size->keys, size->values, ITERATIONS,
 	       (double)size->keys * ITERATIONS * 1e3 / (double)total->ns);
-	if (job->nodes > 1)
+	if (frame->nodes > 1)
 		printf("remote operations an iteration: %.1f of coherence, %.1f of barriers\n",
 		       (double)(total->gets + total->messages) / ITERATIONS,
 		       (double)total->puts / ITERATIONS);
@@ -301,12 +248,10 @@ static void print(const struct job *job, const struct total *total)
 int main(int argc, char **argv)
 {
 	static const struct program program = {
-		.name = "is",
 		.doc = "Rank and sort integers, as IS of the NAS Parallel Benchmarks has it.",
-		.layout = layout,
 		.work = work,
 		.print = print,
 	};
 
-	return job_main(argc, argv, &program);
+	return frame_main(argc, argv, &program);
 }

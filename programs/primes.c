@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * primes [LIMIT]: print the number of primes below LIMIT (1000000), and the largest one. An
- * example of tasks, which Documentation/tasks.md explains. Start the same command on every
- * node; without /dev/kdsm it runs on this machine alone.
+ * example of tasks, which Documentation/tasks.md explains. kdsmrun(1) starts it, as one member on
+ * each node.
  */
 #include <err.h>
 #include <errno.h>
@@ -10,13 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <kdsm/job.h>
 #include <kdsm/task.h>
 
 #include "common/cli.h"
-#include "common/cluster.h"
 
 #define GRAIN	256	/* most numbers that one task searches without spawning */
-#define PATIENCE	60000000000	/* time in which all nodes must start, in ns */
 
 struct found {
 	uint32_t count, largest;
@@ -73,33 +72,23 @@ static int lead(struct kdsm_tasks *tasks, uint32_t limit)
 	return ret ? ret : ended;
 }
 
-/*
- * Wait until all nodes have opened the region. A region is removed with its last user, so a node
- * that starts later would be alone in a new region.
- */
-static int meet(struct kdsm_region *region)
-{
-	struct kdsm_barrier barrier;
-
-	kdsm_barrier_init(&barrier, region, kdsm_tasks_bytes(NULL));
-	return kdsm_barrier_wait(&barrier, PATIENCE);
-}
-
-static int take_part(struct kdsm_region *region, unsigned int node, uint32_t limit)
+static int take_part(struct kdsm_job *job, uint32_t limit)
 {
 	struct kdsm_tasks_counts counts;
 	struct kdsm_tasks *tasks;
+	uint64_t offset = 0;
 	int ret;
 
-	ret = kdsm_tasks_open(region, 0, NULL, &tasks);
+	kdsm_job_alloc_sync(job, kdsm_tasks_bytes(NULL), &offset);
+	ret = kdsm_tasks_open(kdsm_job_sync(job), offset, NULL, &tasks);
 	if (ret)
 		return ret;
-	ret = node == 0 ? lead(tasks, limit) : kdsm_tasks_serve(tasks);
+	ret = kdsm_job_rank(job) == 0 ? lead(tasks, limit) : kdsm_tasks_serve(tasks);
 	if (ret == -EOWNERDEAD)
 		fprintf(stderr, "a process of node %u died\n", kdsm_tasks_culprit(tasks));
 	kdsm_tasks_counts(tasks, &counts);
-	fprintf(stderr, "node %u: %" PRIu64 " tasks from this node, %" PRIu64 " from others\n",
-		node, counts.stolen, counts.received);
+	fprintf(stderr, "rank %u: %" PRIu64 " tasks from this node, %" PRIu64 " from others\n",
+		kdsm_job_rank(job), counts.stolen, counts.received);
 	kdsm_tasks_close(tasks);
 	return ret;
 }
@@ -121,26 +110,15 @@ static const struct cli cli = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { 0 };
-	struct kdsm_region *region;
+	struct kdsm_job_attr attr = { .argsz = sizeof(attr), .sync = kdsm_tasks_bytes(NULL) };
+	struct kdsm_job *job;
 	uint64_t limit = 1000000;
-	struct kdsm *kdsm;
 	int ret;
 
 	cli_parse(&cli, argc, argv, &limit);
-	ret = kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL);
-	if (ret)
-		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
-	attr.size = kdsm_nodes(kdsm) * (kdsm_tasks_bytes(NULL) + KDSM_BARRIER_SIZE);
-	ret = kdsm_region_open(kdsm, "primes", &attr, &region);
-	if (!ret) {
-		ret = meet(region);
-		if (!ret)
-			ret = take_part(region, kdsm_node(kdsm), limit);
-		kdsm_region_close(region);
-	}
-	kdsm_close(kdsm);
+	kdsm_job_join(&attr, &job);
+	ret = take_part(job, limit);
 	if (ret)
 		errx(EXIT_FAILURE, "%s", strerror(-ret));
-	return EXIT_SUCCESS;
+	return kdsm_job_leave(job);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * stock [THREADS [ROUNDS]]: an example of the locks, condition variables and semaphores of
- * <kdsm/lock.h>. Start it on every node of a cluster; without /dev/kdsm it runs on this
- * machine alone.
+ * <kdsm/lock.h>. kdsmrun(1) starts it.
  *
- * Threads of all nodes look up prices in a store, which seldom change, sell items, and write
+ * Threads of all members look up prices in a store, which seldom change, sell items, and write
  * each sale into a ledger. The store lies in a coherent region and is used by plain loads and
  * stores. Data that belongs together has a lock:
  *
@@ -14,7 +13,7 @@
  *	ledger	dmcs: one queue for all threads
  *
  * A semaphore bounds the number of threads in the store, and on a condition variable all
- * threads wait until node 0 has filled the shelves.
+ * threads wait until rank 0 has filled the shelves.
  */
 #include <err.h>
 #include <errno.h>
@@ -22,10 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <kdsm/job.h>
 #include <kdsm/lock.h>
 
 #include "common/cli.h"
-#include "common/cluster.h"
 
 #define ITEMS		8
 #define SUM		8000		/* sum of all prices at any time */
@@ -42,13 +41,11 @@ struct store {
 	_Alignas(4096) uint64_t sales, again;	/* always equal */
 };
 
-static struct kdsm *kdsm;
-static struct kdsm_region *region, *words;
+static struct kdsm_job *job;
 static struct store *store;
 static struct kdsm_lock *prices, *items, *ledger;
 static struct kdsm_cond opened;
 static struct kdsm_sem doors;
-static struct kdsm_barrier barrier;
 
 struct arguments {
 	uint64_t threads, rounds;
@@ -65,17 +62,14 @@ static void must(int ret, const char *what)
 
 static void open_all(unsigned int threads)
 {
-	struct kdsm_region_attr shared = {
-		.size = sizeof(struct store), .policy = KDSM_POLICY_RELEASE,
-	};
-	struct kdsm_region_attr parts = { .policy = KDSM_POLICY_PARTITIONED };
 	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
-	int ret = kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL);
+	struct kdsm_region *region, *words;
+	uint64_t queues = 0;
 
-	if (ret)
-		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
-	must(kdsm_region_open(kdsm, "stock", &shared, &region), "region stock");
-	store = kdsm_region_address(region);
+	kdsm_job_join(NULL, &job);
+	region = kdsm_job_region(job);
+	words = kdsm_job_sync(job);
+	store = kdsm_job_alloc(job, sizeof(*store));
 
 	/* The first process that gives a name creates the lock, all others open it. */
 	attr.settings.mask = KDSM_LOCK_SET_T_R;
@@ -86,16 +80,15 @@ static void open_all(unsigned int threads)
 	attr.kind = KDSM_LOCK_DMCS;
 	must(kdsm_lock_create(region, "ledger", 0, &attr, &ledger), "lock ledger");
 
-	/* The queues that threads wait in are in a partitioned region, behind the barrier. */
-	parts.size = (4096 + 2 * (KDSM_LINE_SIZE + 64)) * kdsm_nodes(kdsm);
-	must(kdsm_region_open(kdsm, "stock-words", &parts, &words), "region stock-words");
-	kdsm_barrier_init(&barrier, words, 0);
-	must(kdsm_cond_init(&opened, words, 4096, 0), "condition variable");
-	must(kdsm_sem_init(&doors, words, 4096 + KDSM_LINE_SIZE, 0,
-			   1 + threads * kdsm_nodes(kdsm) / 2, NULL), "semaphore");
+	/* The queues that threads wait in are in a partitioned region. */
+	kdsm_job_alloc_sync(job, 2 * KDSM_LINE_SIZE, &queues);
+	must(kdsm_cond_init(&opened, words, queues, 0), "condition variable");
+	must(kdsm_sem_init(&doors, words, queues + KDSM_LINE_SIZE, 0,
+			   1 + threads * kdsm_job_size(job) / 2, NULL), "semaphore");
+	kdsm_job_barrier(job);
 }
 
-/* Node 0 fills the shelves, and then lets all threads in. */
+/* Rank 0 fills the shelves, and then lets all threads in. */
 static void fill_shelves(void)
 {
 	unsigned int i;
@@ -182,8 +175,8 @@ static int check(uint64_t expected)
 	sales = store->sales;
 	again = store->again;
 	must(kdsm_unlock(ledger), "ledger");
-	printf("%llu sales on %u nodes, %llu items less\n", (unsigned long long)sales,
-	       kdsm_nodes(kdsm), (unsigned long long)(1000000 * ITEMS - left));
+	printf("%llu sales of %u members, %llu items less\n", (unsigned long long)sales,
+	       kdsm_job_size(job), (unsigned long long)(1000000 * ITEMS - left));
 	if (sales == expected && again == sales && left == 1000000 * ITEMS - sales) {
 		printf("VERIFIED\n");
 		return 0;
@@ -201,7 +194,7 @@ static int take_argument(void *values, unsigned int index, const char *text, cha
 }
 
 static const struct cli cli = {
-	.doc = "Sell items in a store in shared memory, by THREADS threads on each node (2), "
+	.doc = "Sell items in a store in shared memory, by THREADS threads of each member (2), "
 	       "ROUNDS times each (200).",
 	.args = "[THREADS [ROUNDS]]",
 	.most = 2,
@@ -218,21 +211,19 @@ int main(int argc, char **argv)
 	open_all(arguments.threads);
 	for (i = 0; i < arguments.threads; i++)
 		must(-pthread_create(&ids[i], NULL, trade,
-				     (void *)(uintptr_t)(kdsm_node(kdsm) * MAX_THREADS + i)),
+				     (void *)(uintptr_t)(kdsm_job_rank(job) * MAX_THREADS + i)),
 		     "thread");
-	if (kdsm_node(kdsm) == 0)
+	if (!kdsm_job_rank(job))
 		fill_shelves();
 	for (i = 0; i < arguments.threads; i++)
 		pthread_join(ids[i], NULL);
-	must(kdsm_barrier_wait(&barrier, 300000000000ULL), "the other nodes");
-	if (kdsm_node(kdsm) == 0)
-		status = check(arguments.threads * arguments.rounds * kdsm_nodes(kdsm));
-	must(kdsm_barrier_wait(&barrier, 300000000000ULL), "the other nodes");
+	kdsm_job_barrier(job);
+	if (!kdsm_job_rank(job))
+		status = check(arguments.threads * arguments.rounds * kdsm_job_size(job));
+	kdsm_job_barrier(job);
 	kdsm_lock_close(prices);
 	kdsm_lock_close(items);
 	kdsm_lock_close(ledger);
-	kdsm_region_close(words);
-	kdsm_region_close(region);
-	kdsm_close(kdsm);
+	must(kdsm_job_leave(job), "leave");
 	return status;
 }

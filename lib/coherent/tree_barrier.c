@@ -12,12 +12,14 @@
  *   g after it had read the messages of all its children.
  * - A parent sends g + 1 after it received the child's g + 1, and the child sent that after
  *   it had read g.
+ *
+ * In a round with cargo, a message's value and data are one put, to places of their own, which
+ * takes the turn of the value that follows a signature.
  */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <kdsm/coherent.h>
-#include "core/core.h"
+#include "coherent/coherent.h"
 
 #define ARITY	KDSM_TREE_BARRIER_ARITY
 
@@ -38,6 +40,14 @@ struct area {
 
 _Static_assert(sizeof(struct area) <= KDSM_TREE_BARRIER_SIZE, "the area outgrew its place");
 _Static_assert(sizeof(struct place) % KDSM_SIGNATURE_PLACE == 0, "places have no tail");
+
+/* A message with cargo */
+struct crate {
+	uint64_t value;
+	uint8_t data[KD_CARGO_MOST];
+};
+
+_Static_assert(sizeof(struct crate) == KD_CARGO_SIZE, "crates have no tail");
 
 #define BROKEN		(UINT64_C(0xb10c) << 48)
 #define SLICE		100000000	/* longest wait between two liveness checks, in ns */
@@ -133,7 +143,7 @@ static bool is_broken(const struct kdsm_tree_barrier *barrier, unsigned int *cul
  * Break the barrier on all nodes. The first culprit that reaches a node stays. A node that
  * these operations do not reach detects the failure by itself.
  */
-static void tell_all(const struct kdsm_tree_barrier *barrier, unsigned int culprit)
+void kd_tree_barrier_break(const struct kdsm_tree_barrier *barrier, unsigned int culprit)
 {
 	unsigned int node, nodes = barrier->sync->kdsm->nodes, n = 0;
 	struct kdsm_op ops[32];
@@ -147,19 +157,6 @@ static void tell_all(const struct kdsm_tree_barrier *barrier, unsigned int culpr
 	}
 }
 
-/* Returns the node whose message is missing, judged from the own part alone. */
-static unsigned int missing(const struct kdsm_tree_barrier *barrier, uint64_t generation)
-{
-	unsigned int i;
-
-	if (load(barrier, PLACE(barrier, arrivals)) < generation * barrier->participants)
-		return own_node(barrier);
-	for (i = 0; i < barrier->child_count; i++)
-		if (load(barrier, PLACE(barrier, up[i].value)) != generation)
-			return barrier->children[i];
-	return barrier->parent;
-}
-
 /* ---- waiting ---- */
 
 /* One participant's visit to the barrier */
@@ -167,10 +164,41 @@ struct turn {
 	const struct kdsm_tree_barrier *barrier;
 	uint64_t generation;
 	uint64_t begin, timeout;
+	struct kd_cargo *cargo;	/* or NULL */
 	unsigned int culprit;
 	uint64_t silent;	/* when the awaited node began to be silent, or 0 */
 	bool told;		/* another participant reported the failure */
 };
+
+/* Messages have numbers: those of the children come first, then that of the parent. */
+#define DOWN	ARITY
+
+/* Offset of the signature of a message in a part */
+static uint64_t signature_place(const struct turn *turn, unsigned int message)
+{
+	return message == DOWN ? PLACE(turn->barrier, down) : PLACE(turn->barrier, up[message]);
+}
+
+/* Offset of the word that announces a message */
+static uint64_t value_place(const struct turn *turn, unsigned int message)
+{
+	return turn->cargo ? turn->cargo->place + message * sizeof(struct crate) :
+			     signature_place(turn, message);
+}
+
+/* Returns the node whose message is missing, judged from the own part alone. */
+static unsigned int missing(const struct turn *turn)
+{
+	const struct kdsm_tree_barrier *barrier = turn->barrier;
+	unsigned int i;
+
+	if (load(barrier, PLACE(barrier, arrivals)) < turn->generation * barrier->participants)
+		return own_node(barrier);
+	for (i = 0; i < barrier->child_count; i++)
+		if (load(barrier, value_place(turn, i)) != turn->generation)
+			return barrier->children[i];
+	return barrier->parent;
+}
 
 /* Check the timeout, and whether the barrier broke or node from died. Returns 0 if none. */
 static int look_around(struct turn *turn, unsigned int from)
@@ -184,7 +212,7 @@ static int look_around(struct turn *turn, unsigned int from)
 		return -EPIPE;
 	}
 	if (!kdsm_left(turn->begin, turn->timeout)) {
-		turn->culprit = missing(barrier, turn->generation);
+		turn->culprit = missing(turn);
 		return -ETIMEDOUT;
 	}
 	if (from == own_node(barrier))
@@ -215,17 +243,31 @@ static int await(struct turn *turn, uint64_t place, unsigned int from)
 	return ret;
 }
 
-static int receive(struct turn *turn, uint64_t place, unsigned int from,
+/* Wait for a message. Its data, if the round has any, stay in the part. */
+static int receive(struct turn *turn, unsigned int message, unsigned int from,
 		   struct kdsm_signature *signature)
 {
-	int ret = await(turn, place, from);
+	int ret = await(turn, value_place(turn, message), from);
 
 	if (ret)
 		return ret;
-	ret = kdsm_signature_get(turn->barrier->sync, place, signature);
+	ret = kdsm_signature_get(turn->barrier->sync, signature_place(turn, message), signature);
 	if (ret)
 		turn->culprit = from;
 	return ret;
+}
+
+/* Returns the data of a message that has been received. */
+static const void *unpack(const struct turn *turn, unsigned int message)
+{
+	return kdsm_word(turn->barrier->sync, value_place(turn, message)) + 1;
+}
+
+static void pack(const struct turn *turn, struct crate *crate)
+{
+	crate->value = turn->generation;
+	if (turn->cargo)
+		memcpy(crate->data, turn->cargo->sum, turn->cargo->bytes);
 }
 
 /*
@@ -245,13 +287,25 @@ static int send(struct turn *turn, struct kdsm_op *ops, unsigned int count)
 	return ret == -EHOSTDOWN ? -EPIPE : ret;
 }
 
+/* Fill in the two puts of a message. */
+static void message_ops(const struct turn *turn, struct kdsm_op ops[2], unsigned int to,
+			unsigned int message, const struct kdsm_signature *signature,
+			const struct crate *crate)
+{
+	kdsm_signature_ops(ops, to, signature_place(turn, message), signature, &crate->value);
+	ops[1].offset = value_place(turn, message);
+	if (turn->cargo)
+		ops[1].length += turn->cargo->bytes;
+}
+
 static int send_up(struct turn *turn, const struct kdsm_signature *signature)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
 	struct kdsm_op ops[2];
+	struct crate crate;
 
-	kdsm_signature_ops(ops, barrier->parent, PLACE(barrier, up[barrier->order]), signature,
-			   &turn->generation);
+	pack(turn, &crate);
+	message_ops(turn, ops, barrier->parent, barrier->order, signature, &crate);
 	return send(turn, ops, 2);
 }
 
@@ -259,15 +313,16 @@ static int send_down(struct turn *turn, const struct kdsm_signature *signature)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
 	struct kdsm_op ops[2 * ARITY];
+	struct crate crate;
 	unsigned int i;
 
+	pack(turn, &crate);
 	for (i = 0; i < barrier->child_count; i++)
-		kdsm_signature_ops(&ops[2 * i], barrier->children[i], PLACE(barrier, down),
-				   signature, &turn->generation);
+		message_ops(turn, &ops[2 * i], barrier->children[i], DOWN, signature, &crate);
 	return send(turn, ops, 2 * i);
 }
 
-/* Carry signatures up and down the tree, on behalf of the whole node. */
+/* Carry signatures and cargo up and down the tree, on behalf of the whole node. */
 static int carry(struct turn *turn)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
@@ -279,14 +334,18 @@ static int carry(struct turn *turn)
 	if (barrier->region)
 		ret = kdsm_release(barrier->region, &sum);
 	for (i = 0; i < barrier->child_count && !ret; i++) {
-		ret = receive(turn, PLACE(barrier, up[i]), barrier->children[i], &theirs);
+		ret = receive(turn, i, barrier->children[i], &theirs);
 		if (!ret)
 			kdsm_signature_merge(&sum, &theirs);
+		if (!ret && turn->cargo)
+			ret = turn->cargo->combine(turn->cargo, unpack(turn, i));
 	}
 	if (!ret && !is_root(barrier)) {
 		ret = send_up(turn, &sum);
 		if (!ret)
-			ret = receive(turn, PLACE(barrier, down), barrier->parent, &sum);
+			ret = receive(turn, DOWN, barrier->parent, &sum);
+		if (!ret && turn->cargo)
+			memcpy(turn->cargo->sum, unpack(turn, DOWN), turn->cargo->bytes);
 	}
 	/* Send down before acquiring, because the nodes below wait longest. */
 	if (!ret && barrier->child_count)
@@ -300,14 +359,16 @@ static int carry(struct turn *turn)
 static int lead(struct turn *turn)
 {
 	const struct kdsm_tree_barrier *barrier = turn->barrier;
-	int ret = 0;
+	int ret = turn->cargo ? turn->cargo->collect(turn->cargo) : 0;
 
 	/*
 	 * If no other node takes part, all participants share the copies of this node and
 	 * need no signature.
 	 */
-	if (barrier->child_count || !is_root(barrier))
+	if (!ret && (barrier->child_count || !is_root(barrier)))
 		ret = carry(turn);
+	if (!ret && turn->cargo)
+		turn->cargo->deliver(turn->cargo);
 	if (!ret)
 		ret = kd_put_word(barrier->sync, own_node(barrier), PLACE(barrier, done),
 				  turn->generation);
@@ -339,10 +400,12 @@ static int take_part(struct turn *turn)
 	return await(turn, PLACE(barrier, done), own);
 }
 
-int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t timeout,
-			   unsigned int *culprit)
+int kd_tree_barrier_meet(const struct kdsm_tree_barrier *barrier, struct kd_cargo *cargo,
+			 uint64_t timeout, unsigned int *culprit)
 {
-	struct turn turn = { .barrier = barrier, .timeout = timeout, .begin = kdsm_now() };
+	struct turn turn = {
+		.barrier = barrier, .timeout = timeout, .begin = kdsm_now(), .cargo = cargo,
+	};
 	int ret;
 
 	turn.culprit = own_node(barrier);
@@ -350,8 +413,14 @@ int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t tim
 		return -EINVAL;
 	ret = take_part(&turn);
 	if (ret && !turn.told)
-		tell_all(barrier, turn.culprit);
+		kd_tree_barrier_break(barrier, turn.culprit);
 	if (ret && culprit)
 		*culprit = turn.culprit;
 	return ret;
+}
+
+int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t timeout,
+			   unsigned int *culprit)
+{
+	return kd_tree_barrier_meet(barrier, NULL, timeout, culprit);
 }

@@ -6,17 +6,13 @@
 #include <string.h>
 #include "core/core.h"
 
-int kdsm_open(struct kdsm **out, unsigned int flags)
+/* Open the local backend that processes share by this name; NULL: as flags say. */
+static int open_backend(unsigned int flags, const char *shared, struct kdsm **out)
 {
 	struct kdsm *kdsm;
 	cpu_set_t cpus;
 	int ret;
 
-	if (!out)
-		return -EINVAL;
-	*out = NULL;
-	if (flags & ~(KDSM_OPEN_ALLOW_LOCAL | KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE))
-		return -EINVAL;
 	kdsm = aligned_alloc(_Alignof(struct kdsm), sizeof(*kdsm));
 	if (!kdsm)
 		return -ENOMEM;
@@ -32,7 +28,9 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	pthread_mutex_init(&kdsm->lock, NULL);
 	pthread_mutex_init(&kdsm->settle_lock, NULL);
 
-	if (flags & KDSM_OPEN_LOCAL) {
+	if (shared) {
+		ret = kdsm_local_share(kdsm, shared);
+	} else if (flags & KDSM_OPEN_LOCAL) {
 		ret = kdsm_local_open(kdsm);
 	} else {
 		ret = kdsm_device_open(kdsm);
@@ -49,6 +47,22 @@ int kdsm_open(struct kdsm **out, unsigned int flags)
 	}
 	*out = kdsm;
 	return 0;
+}
+
+int kdsm_open(struct kdsm **kdsm, unsigned int flags)
+{
+	if (!kdsm)
+		return -EINVAL;
+	*kdsm = NULL;
+	if (flags & ~(KDSM_OPEN_ALLOW_LOCAL | KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE))
+		return -EINVAL;
+	return open_backend(flags, NULL, kdsm);
+}
+
+int kd_shared_open(const char *name, struct kdsm **kdsm)
+{
+	*kdsm = NULL;
+	return open_backend(0, name, kdsm);
 }
 
 void kdsm_close(struct kdsm *kdsm)

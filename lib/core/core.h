@@ -137,6 +137,7 @@ struct kdsm {
 	struct kdsm_memory *memories;	/* local: named or still bound */
 	uint32_t last_id;		/* local: id of the newest memory */
 	bool alone;			/* local: opened with KDSM_OPEN_ALONE */
+	struct kd_shared *shared;	/* local: what unrelated processes share, or NULL */
 
 	/* settle.c: nodes as sets of bits; a thread that holds settle_lock sets settling */
 	uint64_t unsettled[KDSM_MAX_NODES / 64], announced[KDSM_MAX_NODES / 64];
@@ -221,6 +222,23 @@ int kdsm_name_check(const char *name) KDSM_PRIVATE;
 
 int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
+int kdsm_local_share(struct kdsm *kdsm, const char *name) KDSM_PRIVATE;
+
+/**
+ * kd_shared_open() - open a local backend that unrelated processes of one user share
+ * @name: names the backend, as kdsm_name_check() requires
+ * @kdsm: filled in by this function; the caller closes it by kdsm_close()
+ *
+ * Regions have the same address in each process. A region lasts until the last process that has the
+ * backend open closes it or ends. A process can open one such backend, and no other local backend
+ * before.
+ *
+ * Return: 0, -EBUSY if the process has opened a local backend before, -EPERM if another user has
+ * files of that name, or an error of kdsm_open().
+ */
+int kd_shared_open(const char *name, struct kdsm **kdsm) KDSM_PRIVATE;	/* client.c */
+/* Remove the files if this process is the last one, which ends without kdsm_close(). */
+void kd_shared_leave(struct kdsm *kdsm) KDSM_PRIVATE;			/* local.c */
 
 /* ---- count.c ---- */
 

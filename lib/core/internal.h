@@ -69,6 +69,11 @@ struct kdsm_life {
 int kdsm_lives_start(void)
 	KDSM_PRIVATE;
 /*
+ * As kdsm_lives_start(), for lives that unrelated processes share by a file, initially empty.
+ * Only one process calls it at a time. Returns -EBUSY if this process has lives already.
+ */
+int kdsm_lives_share(int fd) KDSM_PRIVATE;
+/*
  * Store the number of the calling thread, never 0. Returns -EAGAIN if KDSM_LIVES threads
  * live.
  */
@@ -147,6 +152,29 @@ static inline struct kdsm_local_area *kdsm_local_area(const struct kdsm_region *
 
 _Static_assert(offsetof(struct kdsm_local_area, words) == 0, "the area begins with the words");
 _Static_assert(offsetof(struct kdsm_local_area, slots) == KDSM_LOCKS_WORDS, "as the device has it");
+
+/* ---- local_shared.c: the files of a local backend that unrelated processes share ---- */
+
+/* Returns 0, or an error as kd_shared_open() does. */
+int kd_shared_start(const char *name, struct kd_shared **shared) KDSM_PRIVATE;
+/* The last process removes the files. */
+void kd_shared_end(struct kd_shared *shared) KDSM_PRIVATE;
+/* Between these two calls no other process finds, makes or removes files of regions. */
+int kd_shared_lock(struct kd_shared *shared) KDSM_PRIVATE;
+void kd_shared_unlock(struct kd_shared *shared) KDSM_PRIVATE;
+/*
+ * Find the file of a region: store its descriptor and what it was made by. Returns 0, -ENOENT or
+ * another error.
+ */
+int kd_shared_find(struct kd_shared *shared, const char *name, int *fd,
+		   struct kdsm_region_open *made) KDSM_PRIVATE;
+/*
+ * Make the file of a region, of so many bytes, and choose made->base. Other processes map length
+ * bytes there.
+ */
+int kd_shared_make(struct kd_shared *shared, struct kdsm_region_open *made, uint64_t bytes,
+		   uint64_t length, int *fd) KDSM_PRIVATE;
+void kd_shared_remove(struct kd_shared *shared, const char *name) KDSM_PRIVATE;
 
 /* local.c: map the area of a region. */
 int kdsm_local_map_locks(struct kdsm_region *region) KDSM_PRIVATE;

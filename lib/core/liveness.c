@@ -7,20 +7,24 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 #include "internal.h"
 
 /*
- * Initially zero, then shared with all children. Never unmapped, because the kernel
+ * Initially zero, then shared with all children, and by a file with unrelated processes. Never
+ * unmapped, because the kernel
  * accesses the robust mutexes when a thread ends.
  */
 struct lives {
 	uint32_t used;
+	uint32_t made;			/* not 0: the mutexes are initialised */
 	uint64_t serial;
 	struct kdsm_life lives[KDSM_LIVES];
 };
 
 static struct lives *area;
 static int area_error;
+static int area_file = -1;	/* the file that has the area, or -1: anonymous memory */
 static pthread_key_t key;
 static _Thread_local uint32_t own;
 
@@ -74,8 +78,8 @@ static void make_area(void)
 	pthread_mutexattr_t attr;
 	void *memory;
 
-	memory = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		      -1, 0);
+	memory = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | (area_file < 0 ? MAP_ANONYMOUS : 0), area_file, 0);
 	if (memory == MAP_FAILED) {
 		area_error = -errno;
 		return;
@@ -88,18 +92,33 @@ static void make_area(void)
 		return;
 	}
 	area = memory;
+	if (area->made)
+		return;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	make_mutexes(&attr);
 	pthread_mutexattr_destroy(&attr);
+	area->made = 1;
 }
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 int kdsm_lives_start(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 	pthread_once(&once, make_area);
+	return area_error;
+}
+
+int kdsm_lives_share(int fd)
+{
+	if (area || area_file >= 0)
+		return -EBUSY;
+	if (ftruncate(fd, sizeof(*area)))
+		return -errno;
+	area_file = fd;
+	kdsm_lives_start();
+	/* Nobody else shares the lives of a later start, should this one have failed. */
 	return area_error;
 }
 

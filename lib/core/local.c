@@ -3,7 +3,8 @@
  * The local backend: a cluster of one node, consisting of one process and the children that
  * it forks. A region is a memfd that is mapped shared, or anonymous memory if the process
  * is alone (KDSM_OPEN_ALONE). This file does what the module does for names, references and
- * sleepers. Locks are in local_lock.c.
+ * sleepers. Locks are in local_lock.c. The members of a local job are unrelated processes, which
+ * share files instead: local_shared.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -61,6 +62,18 @@ static uint64_t locks_offset(uint64_t size)
 	return (size + BUCKETS_SIZE + 0xffff) & ~0xffffULL;
 }
 
+int kdsm_local_share(struct kdsm *kdsm, const char *name)
+{
+	int ret = kd_shared_start(name, &kdsm->shared);
+
+	if (ret)
+		return ret;
+	ret = kdsm_local_open(kdsm);
+	if (ret)
+		kd_shared_end(kdsm->shared);
+	return ret;
+}
+
 int kdsm_local_open(struct kdsm *kdsm)
 {
 	int ret = kdsm_lives_start();
@@ -98,6 +111,13 @@ static void local_close(struct kdsm *kdsm)
 {
 	while (kdsm->memories)
 		memory_free(kdsm, kdsm->memories);
+	kd_shared_end(kdsm->shared);
+}
+
+void kd_shared_leave(struct kdsm *kdsm)
+{
+	kd_shared_end(kdsm->shared);
+	kdsm->shared = NULL;
 }
 
 static struct kdsm_memory *memory_find(struct kdsm *kdsm, const char *name)
@@ -144,40 +164,71 @@ static int memory_check(uint64_t size)
 	return 0;
 }
 
-static int memory_create(struct kdsm *kdsm, struct kdsm_region_open *arg,
-			 struct kdsm_memory **out)
+/* Make the file of a region: of no name, or of one that other processes find. */
+static int file_create(struct kdsm *kdsm, struct kdsm_region_open *arg, int *fd)
 {
-	struct kdsm_memory *memory;
-	int ret;
+	uint64_t bytes = locks_offset(arg->part_size) + sizeof(struct kdsm_local_area);
+	int ret = 0;
 
-	ret = memory_check(arg->part_size);
-	if (ret)
-		return ret;
-	memory = calloc(1, sizeof(*memory));
-	if (!memory)
-		return -ENOMEM;
-	memory->fd = memfd_create(arg->name, MFD_CLOEXEC);
-	if (memory->fd < 0) {
-		ret = -errno;
-		free(memory);
-		return ret;
-	}
-	if (ftruncate(memory->fd, locks_offset(arg->part_size) +
-				  sizeof(struct kdsm_local_area))) {
+	if (kdsm->shared)
+		return kd_shared_make(kdsm->shared, arg, bytes, arg->part_size + BUCKETS_SIZE, fd);
+	*fd = memfd_create(arg->name, MFD_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	if (ftruncate(*fd, bytes)) {
 		ret = errno == EINVAL ? -EFBIG : -errno;
-		close(memory->fd);
-		free(memory);
-		return ret;
+		close(*fd);
 	}
-	memcpy(memory->name, arg->name, sizeof(memory->name));
+	return ret;
+}
+
+/* Add a memory, whose file has been made or found, to the list. The memory owns fd. */
+static int memory_add(struct kdsm *kdsm, const struct kdsm_region_open *made, int fd,
+		      struct kdsm_memory **out)
+{
+	struct kdsm_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory) {
+		close(fd);
+		return -ENOMEM;
+	}
+	memory->fd = fd;
+	memcpy(memory->name, made->name, sizeof(memory->name));
 	memory->named = true;
-	memory->made = *arg;
-	memory->made.size = arg->part_size;
+	memory->made = *made;
 	memory->made.id = ++kdsm->last_id;
 	memory->next = kdsm->memories;
 	kdsm->memories = memory;
 	*out = memory;
 	return 0;
+}
+
+static int memory_create(struct kdsm *kdsm, struct kdsm_region_open *arg,
+			 struct kdsm_memory **out)
+{
+	struct kdsm_region_open made = *arg;
+	int ret, fd;
+
+	ret = memory_check(arg->part_size);
+	if (ret)
+		return ret;
+	made.size = arg->part_size;
+	ret = file_create(kdsm, &made, &fd);
+	return ret ? ret : memory_add(kdsm, &made, fd, out);
+}
+
+/* Look for the memory that another process has made, unless this one has it already. */
+static int memory_adopt(struct kdsm *kdsm, const char *name, struct kdsm_memory **memory)
+{
+	struct kdsm_region_open made;
+	int ret, fd;
+
+	if (*memory || !kdsm->shared)
+		return 0;
+	ret = kd_shared_find(kdsm->shared, name, &fd, &made);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	return memory_add(kdsm, &made, fd, memory);
 }
 
 static int local_location(const struct kdsm *kdsm, unsigned int node,
@@ -189,16 +240,18 @@ static int local_location(const struct kdsm *kdsm, unsigned int node,
 	return 0;
 }
 
-static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
-		      struct kdsm_region *region)
+/* Find or create the memory. */
+static int memory_open(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		       struct kdsm_memory **out)
 {
 	struct kdsm_memory *memory = memory_find(kdsm, arg->name);
-	int ret;
+	int ret = memory_adopt(kdsm, arg->name, &memory);
 
-	if (arg->flags & KDSM_REGION_CREATE) {
+	if (!ret && arg->flags & KDSM_REGION_CREATE)
 		ret = attr_check(arg);
-		if (ret)
-			return ret;
+	if (ret)
+		return ret;
+	if (arg->flags & KDSM_REGION_CREATE) {
 		if (memory && (arg->flags & KDSM_REGION_EXCL))
 			return -EEXIST;
 		if (memory && (memory->made.part_size != arg->part_size ||
@@ -214,6 +267,22 @@ static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	} else if (!memory) {
 		return -ENOENT;
 	}
+	*out = memory;
+	return 0;
+}
+
+static int local_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
+		      struct kdsm_region *region)
+{
+	struct kdsm_memory *memory;
+	int ret = kd_shared_lock(kdsm->shared);
+
+	if (ret)
+		return ret;
+	ret = memory_open(kdsm, arg, &memory);
+	kd_shared_unlock(kdsm->shared);
+	if (ret)
+		return ret;
 	memory->bound++;
 	*arg = memory->made;
 	region->memory = memory;
@@ -256,6 +325,14 @@ static int local_map(struct kdsm_region *region)
 
 	if (memory->base) {
 		use_base(region, memory->base, memory->length);
+		return 0;
+	}
+	if (memory->made.base) {
+		base = mmap((void *)memory->made.base, length, PROT_READ | PROT_WRITE,
+			    flags | MAP_NORESERVE | MAP_FIXED_NOREPLACE, region->fd, 0);
+		if (base == MAP_FAILED)
+			return errno == EEXIST ? -EADDRINUSE : -errno;
+		use_base(region, base, length);
 		return 0;
 	}
 	space = mmap(NULL, length + HUGE_PAGE, PROT_NONE,
@@ -312,6 +389,7 @@ static int local_destroy(struct kdsm *kdsm, const char *name)
 
 	if (!memory)
 		return -ENOENT;
+	kd_shared_remove(kdsm->shared, name);
 	memory->named = false;
 	memory_release(kdsm, memory);
 	return 0;

@@ -12,6 +12,7 @@
 #include <kdsm/bdd.h>
 #include <kdsm/coherent.h>
 #include <kdsm/heap.h>
+#include <kdsm/job.h>
 #include <kdsm/kdsm.h>
 #include <kdsm/lock.h>
 #include <kdsm/table.h>

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parts of the programs: random numbers, arrays that nodes share without sharing blocks,
- * and the B-tree
+ * Parts of the programs: random numbers and the B-tree
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit.h"
-#include "../../programs/job.h"
 #include "../../programs/random.h"
 #include "../../programs/tree.h"
 
@@ -27,44 +25,6 @@ static void random_numbers(void **state)
 		assert_true(lcg_next(&x) == (double)y / (double)(1ULL << 46));
 		assert_int_equal(x, y);
 	}
-}
-
-/* ---- arrays ---- */
-
-/* The elements of a node are adjacent, and no block holds elements of two nodes. */
-static void spreading(unsigned int nodes, uint64_t count, uint64_t size)
-{
-	struct job job = { .nodes = nodes, .block_size = 4096, .base = 4096 };
-	struct spread spread = job_spread(&job, count, size);
-	uint64_t i, index, last = 0;
-	unsigned int node;
-
-	for (node = 0; node < nodes; node++)
-		for (i = share(count, node, nodes); i < share(count, node + 1, nodes); i++) {
-			index = spread_index(&spread, i);
-			assert_ptr_equal(spread_at(&spread, i), spread.base + index * size);
-			assert_int_equal(index * size / spread.stride, node);
-			assert_int_equal(index, i == share(count, node, nodes) ?
-						node * spread.stride / size : last + 1);
-			assert_true((index + 1) * size <= job.used);
-			last = index;
-		}
-	assert_int_equal(share(count, nodes, nodes), count);
-	assert_int_equal(spread.stride % job.block_size, 0);
-}
-
-static void spreads(void **state)
-{
-	static const uint64_t counts[] = { 8, 9, 63, 64, 1000, 1400, 4097 };
-	unsigned int nodes, i;
-
-	(void)state;
-	for (nodes = 1; nodes <= 8; nodes++)
-		for (i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-			spreading(nodes, counts[i], 8);
-			spreading(nodes, counts[i], 128);
-			spreading(nodes, counts[i], 2048);
-		}
 }
 
 /* ---- the tree ---- */
@@ -230,7 +190,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_numbers),
-		cmocka_unit_test(spreads),
 		TREE_TEST(in_order),
 		TREE_TEST(at_random),
 		TREE_TEST(faults),

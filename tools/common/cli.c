@@ -248,7 +248,7 @@ void cli_parse(const struct cli *cli, int argc, char **argv, void *values)
 	/* Messages begin with argv[0]: remove the directory. Words of cli_run() have none. */
 	if (argc && strrchr(argv[0], '/'))
 		argv[0] = program_invocation_short_name;
-	argp_parse(&argp, argc, argv, 0, NULL, &parse);
+	argp_parse(&argp, argc, argv, cli->command ? ARGP_IN_ORDER : 0, NULL, &parse);
 	free(table);
 }
 

@@ -9,6 +9,7 @@
 #ifndef COMMON_CLI_H
 #define COMMON_CLI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/number.h"
@@ -60,6 +61,7 @@ struct cli_option {
  * @options: tables of options; NULL ends the list unless it is full
  * @argument: stores the argument with this index, from 0; returns 0, or -1 with a reason
  * @check: checks all values in the end; returns 0, or -1 with a reason; may be NULL
+ * @command: the arguments are another command line: what follows the first one is no option
  * @write_failure: exit status if the output cannot be written; 0 means EXIT_FAILURE
  */
 struct cli {
@@ -69,6 +71,7 @@ struct cli {
 	int (*argument)(void *values, unsigned int index, const char *text,
 			char reason[REASON_SIZE]);
 	int (*check)(void *values, char reason[REASON_SIZE]);
+	bool command;
 	int write_failure;
 };
 

@@ -41,7 +41,8 @@ int counters_read(const char *region, struct counters *counters)
 		return -1;
 	memset(counters, 0, sizeof(*counters));
 	error = module_dump(module, KDSM_CMD_STATS, one_peer, &reading);
-	if (!error)
+	reading.found = !region;
+	if (!error && region)
 		error = module_dump(module, KDSM_CMD_REGIONS, one_region, &reading);
 	if (error)
 		module_complain(module, "read the counters", error);

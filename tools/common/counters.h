@@ -12,8 +12,8 @@ struct counters {
 };
 
 /*
- * Read the current counters; those of coherence are of the region with this name. Returns 0,
- * or -1 after a message on stderr.
+ * Read the current counters; those of coherence are of the region with this name; NULL: they are
+ * 0. Returns 0, or -1 after a message on stderr.
  */
 int counters_read(const char *region, struct counters *counters);
 /* Add the differences of two readings to sum. */

@@ -4,6 +4,7 @@
  * command, but module_complain() explains a few errors.
  */
 #include <err.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -357,6 +358,19 @@ static int on_number(const struct nlattr *attr, void *data)
 	if (i < numbers->count && mnl_attr_validate(attr, MNL_TYPE_U64) >= 0)
 		numbers->values[i] += mnl_attr_get_u64(attr);
 	return MNL_CB_OK;
+}
+
+const char *attr_address(attrs at, enum kdsm_attr type, char *buffer)
+{
+	const struct nlattr *attr = at[type];
+	int family;
+
+	if (!attr)
+		return "?";
+	family = mnl_attr_get_payload_len(attr) == sizeof(struct in_addr) ? AF_INET : AF_INET6;
+	if (family == AF_INET6 && mnl_attr_get_payload_len(attr) != sizeof(struct in6_addr))
+		return "?";
+	return inet_ntop(family, mnl_attr_get_payload(attr), buffer, INET6_ADDRSTRLEN);
 }
 
 void attr_counters(attrs at, enum kdsm_attr type, uint64_t *values, unsigned int count)

@@ -52,6 +52,11 @@ void module_complain(struct module *module, const char *doing, int error);
 uint32_t attr_u32(attrs at, enum kdsm_attr type);
 uint64_t attr_u64(attrs at, enum kdsm_attr type);
 const char *attr_string(attrs at, enum kdsm_attr type);
+/*
+ * Store the text of an IPv4 or IPv6 address in buffer, of INET6_ADDRSTRLEN bytes, and return it;
+ * "?" if the attribute is absent.
+ */
+const char *attr_address(attrs at, enum kdsm_attr type, char *buffer);
 /* Add each number of a nest to a value: attribute i of the nest to values[i - 1]. */
 void attr_counters(attrs at, enum kdsm_attr type, uint64_t *values, unsigned int count);
 

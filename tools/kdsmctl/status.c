@@ -38,22 +38,6 @@ static const char *domain_name(uint32_t domain)
 	return name_of(domain_names, KDSM_DOMAIN_GLOB + 1, domain);
 }
 
-static const char *address_text(attrs at, char *buffer)
-{
-	const struct nlattr *attr = at[KDSM_A_NODE_ADDRESS];
-	int family;
-
-	if (!attr)
-		return "?";
-	family = mnl_attr_get_payload_len(attr) == sizeof(struct in_addr) ?
-		 AF_INET : AF_INET6;
-	if (family == AF_INET6 &&
-	    mnl_attr_get_payload_len(attr) != sizeof(struct in6_addr))
-		return "?";
-	return inet_ntop(family, mnl_attr_get_payload(attr), buffer,
-			 INET6_ADDRSTRLEN);
-}
-
 static const char *uuid_text(attrs at, char buffer[UUID_STR_LEN])
 {
 	if (!at[KDSM_A_UUID] ||
@@ -138,7 +122,7 @@ static void peer_text(attrs at, void *data)
 	struct table *table = peers->table;
 
 	table_cell(table, "%u", attr_u32(at, KDSM_A_NODE_ID));
-	table_cell(table, "%s", address_text(at, address));
+	table_cell(table, "%s", attr_address(at, KDSM_A_NODE_ADDRESS, address));
 	table_cell(table, "%s", attr_string(at, KDSM_A_NODE_LOCATION));
 	table_cell(table, "%s", state_name(attr_u32(at, KDSM_A_PEER_STATE)));
 	table_cell(table, "%ju", (uintmax_t)attr_u64(at, KDSM_A_PEER_CONNECTS));
@@ -152,7 +136,7 @@ static void peer_json(attrs at, void *data)
 	struct peers *peers = data;
 
 	json_number(peer, "node", attr_u32(at, KDSM_A_NODE_ID));
-	json_text(peer, "address", address_text(at, address));
+	json_text(peer, "address", attr_address(at, KDSM_A_NODE_ADDRESS, address));
 	json_text(peer, "location", attr_string(at, KDSM_A_NODE_LOCATION));
 	json_text(peer, "state", state_name(attr_u32(at, KDSM_A_PEER_STATE)));
 	json_number(peer, "connects", attr_u64(at, KDSM_A_PEER_CONNECTS));
