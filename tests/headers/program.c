@@ -14,6 +14,7 @@
 #include <kdsm/heap.h>
 #include <kdsm/kdsm.h>
 #include <kdsm/lock.h>
+#include <kdsm/ring.h>
 #include <kdsm/table.h>
 #include <kdsm/task.h>
 #include <linux/kdsm.h>
