@@ -170,20 +170,26 @@ static struct kdsm_ring_request *kdsm_ring_cut(const struct kdsm_ring *ring,
 	return request;
 }
 
-/* Count one more operation of this length as in flight, if the bounds allow it */
-static bool kdsm_ring_admit(struct kdsm_ring *ring, u32 bytes)
+/*
+ * What a call may take: completions and the program's reading only make more room, and no other
+ * call submits meanwhile.
+ */
+struct kdsm_ring_room {
+	u32 requests;
+	u64 bytes;
+};
+
+static struct kdsm_ring_room kdsm_ring_room(struct kdsm_ring *ring)
 {
-	bool admitted;
+	struct kdsm_ring_room room;
+	u32 used;
 
 	spin_lock_bh(&ring->lock);
-	admitted = ring->inflight + kdsm_ring_unread(ring) < ring->entries &&
-		   (!ring->bytes || ring->bytes + bytes <= KDSM_MAX_INFLIGHT_BYTES);
-	if (admitted) {
-		WRITE_ONCE(ring->inflight, ring->inflight + 1);
-		ring->bytes += bytes;
-	}
+	used = min(ring->inflight + kdsm_ring_unread(ring), ring->entries);
+	room.requests = ring->entries - used;
+	room.bytes = KDSM_MAX_INFLIGHT_BYTES - ring->bytes;
 	spin_unlock_bh(&ring->lock);
-	return admitted;
+	return room;
 }
 
 static void kdsm_ring_describe(struct kdsm_ring_request *request,
@@ -197,9 +203,10 @@ static void kdsm_ring_describe(struct kdsm_ring_request *request,
 
 /*
  * Take one entry, and add its request to the list or complete it at once. Returns false, and leaves
- * the entry in the queue, if the bounds do not allow another operation.
+ * the entry in the queue, if there is no room for another operation.
  */
-static bool kdsm_ring_take(struct kdsm_ring *ring, struct list_head *requests)
+static bool kdsm_ring_take(struct kdsm_ring *ring, struct kdsm_ring_room *room,
+			   struct list_head *requests)
 {
 	u32 index = ring->submission_head & (ring->entries - 1);
 	struct kdsm_ring_request failed = {}, *request = NULL;
@@ -212,8 +219,10 @@ static bool kdsm_ring_take(struct kdsm_ring *ring, struct list_head *requests)
 	barrier();	/* the compiler may not load the entry a second time */
 	status = kdsm_ring_check(ring, &entry.op);
 	bytes = status ? 0 : entry.op.length;
-	if (!kdsm_ring_admit(ring, bytes))
+	if (!room->requests || bytes > room->bytes)
 		return false;
+	room->requests--;
+	room->bytes -= bytes;
 	ring->submission_head++;
 	if (!status)
 		request = kdsm_ring_cut(ring, &entry.op);
@@ -222,12 +231,30 @@ static bool kdsm_ring_take(struct kdsm_ring *ring, struct list_head *requests)
 		list_add_tail(&request->link, requests);
 		return true;
 	}
-	kdsm_ring_describe(&failed, &entry, bytes);
+	kdsm_ring_describe(&failed, &entry, 0);
 	spin_lock_bh(&ring->lock);
+	WRITE_ONCE(ring->inflight, ring->inflight + 1);
 	kdsm_ring_complete(ring, &failed, status ?: -ENOMEM, 0);
 	wake_up_all(&ring->waits);
 	spin_unlock_bh(&ring->lock);
 	return true;
+}
+
+/* Count requests as in flight */
+static void kdsm_ring_begin(struct kdsm_ring *ring, const struct list_head *requests)
+{
+	const struct kdsm_ring_request *request;
+	unsigned int count = 0;
+	u64 bytes = 0;
+
+	list_for_each_entry(request, requests, link) {
+		count++;
+		bytes += request->bytes;
+	}
+	spin_lock_bh(&ring->lock);
+	WRITE_ONCE(ring->inflight, ring->inflight + count);
+	ring->bytes += bytes;
+	spin_unlock_bh(&ring->lock);
 }
 
 /* Fail requests that could not be posted */
@@ -282,6 +309,7 @@ static void kdsm_ring_post(struct kdsm_ring *ring, struct list_head *requests)
 static int kdsm_ring_submit(struct kdsm_ring *ring, struct kdsm_ring_enter *args)
 {
 	struct kdsm_ring_head *head = kdsm_ring_head(ring);
+	struct kdsm_ring_room room;
 	LIST_HEAD(requests);
 	int err = 0;
 	u32 queued;
@@ -294,8 +322,10 @@ static int kdsm_ring_submit(struct kdsm_ring *ring, struct kdsm_ring_enter *args
 		err = -EINVAL;
 	else
 		queued = min(queued, args->submit);
-	while (!err && args->submitted < queued && kdsm_ring_take(ring, &requests))
+	room = kdsm_ring_room(ring);
+	while (!err && args->submitted < queued && kdsm_ring_take(ring, &room, &requests))
 		args->submitted++;
+	kdsm_ring_begin(ring, &requests);
 	/* The program may reuse the entries. */
 	smp_store_release(&head->submission_head, ring->submission_head);
 	while (!list_empty(&requests))
