@@ -171,8 +171,8 @@ static struct kdsm_ring_request *kdsm_ring_cut(const struct kdsm_ring *ring,
 }
 
 /*
- * What a call may take: completions and the program's reading only make more room, and no other
- * call submits meanwhile.
+ * Upper bounds of the entries and bytes that a call takes. They hold until the end of the call: no
+ * other call submits meanwhile, and completions and the program only make more room.
  */
 struct kdsm_ring_room {
 	u32 requests;

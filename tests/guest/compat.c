@@ -446,9 +446,11 @@ static void ring(void)
 	completions = (void *)(at + setup.completions);
 	for (i = 0; i < nodes; i++) {
 		*(uint64_t *)(at + setup.buffer + 8) = ABOVE * i + node;
-		entries[0] = (struct kdsm_ring_entry){ transfer(KDSM_OP_PUT, i, NULL, 8, 0), ABOVE };
+		entries[0].op = transfer(KDSM_OP_PUT, i, NULL, 8, 0);
 		entries[0].op.addr = 8;
-		entries[1] = (struct kdsm_ring_entry){ atomic(KDSM_OP_FAA, i, 0, ABOVE), ABOVE + 1 };
+		entries[0].data = ABOVE;
+		entries[1].op = atomic(KDSM_OP_FAA, i, 0, ABOVE);
+		entries[1].data = ABOVE + 1;
 		head->submission_tail += 2;
 		wrong += call(__NR_ioctl, setup.file, KDSM_IOC_RING_ENTER, (long)&enter) != 0;
 		wrong += enter.submitted != 2 || enter.ready != 2;
