@@ -4,6 +4,7 @@
  * operations and mappings of that region. This file checks the form of arguments; the layers
  * below check their meaning.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -269,6 +270,37 @@ static int kdsm_ioctl_complete(struct kdsm_file *kfile, void __user *user)
 	       kdsm_pgas_complete(&kfile->submissions, &args);
 }
 
+/* The program gets the descriptor only when the copy of args has told it the number */
+static int kdsm_ioctl_ring_setup(struct file *file, struct kdsm_region *region, void __user *user)
+{
+	struct kdsm_ring_setup args;
+	struct file *ring;
+	u32 argsz;
+	int err;
+
+	err = kdsm_args_get(&args, sizeof(args), KDSM_RING_SETUP_SIZE_VER0, user, &argsz);
+	if (err)
+		return err;
+	args.file = get_unused_fd_flags(O_CLOEXEC);
+	if (args.file < 0)
+		return args.file;
+	ring = kdsm_ring_create(region, file, &args);
+	err = PTR_ERR_OR_ZERO(ring);
+	if (err)
+		goto put_fd;
+	err = kdsm_args_put(&args, sizeof(args), user, argsz);
+	if (err)
+		goto put_ring;
+	fd_install(args.file, ring);
+	return 0;
+
+put_ring:
+	fput(ring);
+put_fd:
+	put_unused_fd(args.file);
+	return err;
+}
+
 static int kdsm_ioctl_wait(struct kdsm_file *kfile, void __user *user)
 {
 	struct kdsm_wait args;
@@ -531,6 +563,7 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 	case KDSM_IOC_DISCARD:
 	case KDSM_IOC_ATOMIC:
 	case KDSM_IOC_HOME:
+	case KDSM_IOC_RING_SETUP:
 		break;
 	default:
 		return -ENOTTY;
@@ -549,6 +582,9 @@ static long kdsm_file_ioctl(struct file *file, unsigned int command, unsigned lo
 		return kdsm_ioctl_atomic(file, kfile->region, user);
 	if (command == KDSM_IOC_HOME)
 		return kdsm_ioctl_home(kfile->region, user);
+	if (command == KDSM_IOC_RING_SETUP)
+		return kfile->region->coherence ? -EOPNOTSUPP :
+		       kdsm_ioctl_ring_setup(file, kfile->region, user);
 	if (command >= KDSM_IOC_LOCK_OPEN)
 		return kdsm_lock_ioctl(&kfile->locks, command, user);
 	if (command == KDSM_IOC_ADVISE)

@@ -34,6 +34,8 @@ void kdsm_batch_init(struct kdsm_batch *batch, struct kdsm_fabric *fabric,
 	batch->tie = 0;
 	batch->killable = false;
 	batch->latency = KDSM_LATENCY_COUNT;
+	batch->ended = NULL;
+	batch->started = false;
 	INIT_LIST_HEAD(&batch->operations);
 	INIT_LIST_HEAD(&batch->parts);
 	atomic_set(&batch->pending, 1);		/* kdsm_batch_post() drops it */
@@ -248,6 +250,8 @@ void kdsm_batch_post(struct kdsm_batch *batch)
 		if (op->opcode == KDSM_OP_PUT && op->status)
 			failed = op->status;
 	}
+	/* Pairs with smp_load_acquire() in kdsm_batch_upkeep(). */
+	smp_store_release(&batch->started, true);
 	kdsm_batch_drop(batch);
 }
 
@@ -277,6 +281,17 @@ static bool kdsm_batch_is_overdue(const struct kdsm_batch *batch)
 {
 	return ktime_ms_delta(ktime_get(), batch->posted) >=
 	       jiffies_to_msecs(KDSM_REPLY_TIMEOUT);
+}
+
+void kdsm_batch_upkeep(struct kdsm_batch *batch)
+{
+	/* Pairs with smp_store_release() in kdsm_batch_post(). */
+	if (!smp_load_acquire(&batch->started))
+		return;
+	if (kdsm_batch_is_overdue(batch))
+		kdsm_batch_give_up(batch);
+	else
+		kdsm_batch_nudge(batch);
 }
 
 /* Return one of the peers that the batch waits for, or NULL */
@@ -336,7 +351,7 @@ wait:
 	if (timeout_ns != KDSM_NO_TIMEOUT)
 		left = nsecs_to_jiffies64(timeout_ns) + !!timeout_ns;
 	for (;;) {
-		slice = min_t(u64, left, KDSM_NUDGE_AFTER);
+		slice = min_t(u64, left, KDSM_UPKEEP_EVERY);
 		if (state == TASK_KILLABLE)
 			ret = wait_for_completion_killable_timeout(&batch->done, slice);
 		else if (state == TASK_INTERRUPTIBLE)

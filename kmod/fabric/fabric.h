@@ -561,11 +561,18 @@ struct kdsm_batch {
 	u64 tie;
 	bool killable;		/* a fatal signal ends waits while posting: status -EINTR */
 	u8 latency;		/* enum kdsm_latency of its operations; KDSM_LATENCY_COUNT: none */
+	/*
+	 * NULL: a task calls kdsm_batch_wait(). Otherwise called in any context, once, when all
+	 * operations are done; no task waits. The function calls kdsm_batch_finish(), and may then
+	 * free the batch. The caller sets it after kdsm_batch_init().
+	 */
+	void (*ended)(struct kdsm_batch *batch);
 	struct list_head operations;	/* that are not posted yet */
 	struct list_head parts;		/* chains and delegations that were started */
 	atomic_t pending;		/* parts in flight, and 1 until all parts are started */
+	bool started;		/* all parts are started */
 	ktime_t posted;
-	struct completion done;		/* pending is 0 */
+	struct completion done;		/* pending is 0, and ended is NULL */
 };
 
 /**
@@ -603,7 +610,9 @@ void kdsm_batch_add_to(struct kdsm_batch *batch, struct kdsm_memory *memory,
  * returns. The function stores errors in the status of the operations. It waits for room to
  * post, for each peer in bounded time, and until a fatal signal if batch->killable is set; the
  * caller sets that after kdsm_batch_init(). The caller must call
- * kdsm_batch_wait() until kdsm_batch_wait() returns 0, and then kdsm_batch_finish().
+ * kdsm_batch_wait() until kdsm_batch_wait() returns 0, and then kdsm_batch_finish(). If
+ * batch->ended is set, the caller must not touch the batch any more after the call, but calls
+ * kdsm_batch_upkeep() from time to time.
  */
 void kdsm_batch_post(struct kdsm_batch *batch);
 
@@ -621,6 +630,22 @@ void kdsm_batch_post(struct kdsm_batch *batch);
  * caller must wait again.
  */
 int kdsm_batch_wait(struct kdsm_batch *batch, u64 timeout_ns, unsigned int state);
+
+/* Interval of the upkeep of batches and messages in flight, in jiffies */
+#define KDSM_UPKEEP_EVERY	(3 * HZ)
+
+/**
+ * kdsm_batch_upkeep() - look after a batch that no task waits for
+ * @batch: a batch with ended(), which has not freed the batch: the caller holds a spinlock that
+ *	ended() takes first
+ *
+ * Does for the batch what kdsm_batch_wait() does for others, so that the batch ends in bounded
+ * time: detects connections that broke unnoticed, and drops those to peers that have not answered
+ * for 30 s.
+ *
+ * Context: any in which the caller holds a spinlock with bottom halves off.
+ */
+void kdsm_batch_upkeep(struct kdsm_batch *batch);
 
 /**
  * kdsm_batch_finish() - store the results of a batch in its operations

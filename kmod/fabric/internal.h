@@ -67,8 +67,6 @@
 #define KDSM_RETRY_COUNT	6
 /* Timeout for the reply of a peer that acknowledges the request, in jiffies */
 #define KDSM_REPLY_TIMEOUT	(30 * HZ)
-/* Interval of kdsm_connection_nudge() while a reply is overdue, in jiffies */
-#define KDSM_NUDGE_AFTER	(3 * HZ)
 
 enum kdsm_connection_state {
 	KDSM_CONNECTION_IDLE,		/* no queue pair */
@@ -616,7 +614,11 @@ struct kdsm_part {
 /* The batch waits for one thing less. The caller must not touch the batch afterwards. */
 static inline void kdsm_batch_drop(struct kdsm_batch *batch)
 {
-	if (atomic_dec_and_test(&batch->pending))
+	if (!atomic_dec_and_test(&batch->pending))
+		return;
+	if (batch->ended)
+		batch->ended(batch);
+	else
 		complete_all(&batch->done);
 }
 

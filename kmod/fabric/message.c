@@ -560,8 +560,8 @@ static bool kdsm_sync_call_wait(struct kdsm_sync_call *sync)
 {
 	unsigned long waited;
 
-	for (waited = 0; waited < KDSM_REPLY_TIMEOUT; waited += KDSM_NUDGE_AFTER) {
-		if (wait_for_completion_timeout(&sync->done, KDSM_NUDGE_AFTER))
+	for (waited = 0; waited < KDSM_REPLY_TIMEOUT; waited += KDSM_UPKEEP_EVERY) {
+		if (wait_for_completion_timeout(&sync->done, KDSM_UPKEEP_EVERY))
 			return true;
 		kdsm_connection_nudge(sync->call.connection);
 	}

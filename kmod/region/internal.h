@@ -123,4 +123,13 @@ void kdsm_mappings_opaque(struct kdsm_region *region, const struct mm_struct *mm
 /* Whether page tables may hide writes */
 bool kdsm_mappings_doubt(struct kdsm_region *region);
 
+/* ---- partitioned.c ---- */
+
+/* Check the operation of a program, apart from addr. 0 or a status of struct kdsm_op. */
+int kdsm_op_check(const struct kdsm_region *region, bool may_write, const struct kdsm_op *op);
+
+/* Sleep until done(what), at most timeout ns. 0, -ETIMEDOUT or -EINTR. */
+int kdsm_wait_until(wait_queue_head_t *waits, bool (*done)(const void *what), const void *what,
+		    u64 timeout);
+
 #endif /* KDSM_REGION_INTERNAL_H */

@@ -123,10 +123,8 @@ static bool kdsm_op_is_struct(const struct kdsm_op *op)
 	return op->opcode == KDSM_OP_FIND || op->opcode == KDSM_OP_STEAL;
 }
 
-static int kdsm_op_check(const struct kdsm_submissions *submissions,
-			 const struct kdsm_op *op)
+int kdsm_op_check(const struct kdsm_region *region, bool may_write, const struct kdsm_op *op)
 {
-	const struct kdsm_region *region = submissions->region;
 	bool is_atomic = op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
 
 	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_STEAL || op->reserved ||
@@ -148,7 +146,7 @@ static int kdsm_op_check(const struct kdsm_submissions *submissions,
 	if (!kdsm_op_is_struct(op) &&
 	    (op->offset >= region->part_size || op->length > region->part_size - op->offset))
 		return -ERANGE;
-	if (op->opcode != KDSM_OP_GET && !submissions->may_write)
+	if (op->opcode != KDSM_OP_GET && !may_write)
 		return -EACCES;
 	return 0;
 }
@@ -325,7 +323,8 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 			kdsm_submission_free(submission);
 			return ERR_PTR(-EFAULT);
 		}
-		status = kdsm_op_check(submissions, &op) ?: kdsm_earlier_check(earlier, &op);
+		status = kdsm_op_check(region, submissions->may_write, &op) ?:
+			 kdsm_earlier_check(earlier, &op);
 		if (!status) {
 			if (submission->bytes &&
 			    submission->bytes + op.length > KDSM_MAX_INFLIGHT_BYTES)
@@ -577,33 +576,48 @@ static u64 *kdsm_pgas_word(struct kdsm_region *region, u64 offset)
 	return page_address(page) + offset_in_page(offset);
 }
 
-static u64 kdsm_pgas_load(const u64 *word)
+int kdsm_wait_until(wait_queue_head_t *waits, bool (*done)(const void *what), const void *what,
+		    u64 timeout)
 {
+	int err;
+
+	if (timeout >= KTIME_MAX)
+		return wait_event_interruptible(*waits, done(what)) ? -EINTR : 0;
+	/* The race is the kernel's: the macro looks whether the timer has set a plain pointer. */
+	err = data_race(wait_event_interruptible_hrtimeout(*waits, done(what),
+							   ns_to_ktime(timeout)));
+	if (err == -ETIME)
+		return -ETIMEDOUT;
+	return err ? -EINTR : 0;
+}
+
+/* A wait while a word has a value */
+struct kdsm_word_wait {
+	u64 *word;
+	u64 value;
+};
+
+static bool kdsm_pgas_differs(const void *what)
+{
+	const struct kdsm_word_wait *wait = what;
+
 	/* Pairs with smp_wmb() in kdsm_memory_announce(). */
-	return smp_load_acquire(word);
+	return smp_load_acquire(wait->word) != wait->value;
 }
 
 int kdsm_pgas_wait(struct kdsm_region *region, const struct kdsm_wait *args)
 {
-	u64 *word = kdsm_pgas_word(region, args->offset);
-	wait_queue_head_t *waits;
-	int err;
+	const struct kdsm_word_wait wait = {
+		.word = kdsm_pgas_word(region, args->offset),
+		.value = args->value,
+	};
 
 	if (args->flags)
 		return -EINVAL;
-	if (IS_ERR(word))
-		return PTR_ERR(word);
-	waits = kdsm_region_waits(region, args->offset);
-	if (args->timeout >= KTIME_MAX)
-		return wait_event_interruptible(*waits, kdsm_pgas_load(word) != args->value) ?
-		       -EINTR : 0;
-	/* The race is the kernel's: the macro looks whether the timer has set a plain pointer. */
-	err = data_race(wait_event_interruptible_hrtimeout(*waits,
-							   kdsm_pgas_load(word) != args->value,
-							   ns_to_ktime(args->timeout)));
-	if (err == -ETIME)
-		return -ETIMEDOUT;
-	return err ? -EINTR : 0;
+	if (IS_ERR(wait.word))
+		return PTR_ERR(wait.word);
+	return kdsm_wait_until(kdsm_region_waits(region, args->offset), kdsm_pgas_differs, &wait,
+			       args->timeout);
 }
 
 int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args)

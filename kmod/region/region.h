@@ -462,4 +462,20 @@ int kdsm_pgas_wait(struct kdsm_region *region, const struct kdsm_wait *args);
  */
 int kdsm_pgas_wake(struct kdsm_region *region, const struct kdsm_wake *args);
 
+/* ---- ring.c ---- */
+
+/**
+ * kdsm_ring_create() - make a ring; see KDSM_IOC_RING_SETUP
+ * @region: a partitioned region
+ * @file: a file that is bound to the region; the ring keeps a reference
+ * @args: the request; receives all (out) fields but the file descriptor
+ *
+ * Sleeps.
+ *
+ * Return: the file of the ring, with a reference, or ERR_PTR(): -EINVAL, -EDQUOT, -ENOMEM, -ENFILE,
+ * or -EINTR after a fatal signal.
+ */
+struct file *kdsm_ring_create(struct kdsm_region *region, struct file *file,
+			      struct kdsm_ring_setup *args);
+
 #endif /* KDSM_REGION_H */

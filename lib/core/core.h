@@ -52,6 +52,12 @@ struct kdsm_backend {
 	int (*complete)(struct kdsm_region *region, uint64_t ticket,
 			uint64_t timeout);
 	/*
+	 * As KDSM_IOC_RING_SETUP, and map the ring at *memory; as KDSM_IOC_RING_ENTER on the file
+	 * of the ring. NULL: ring_local.c performs the operations of rings.
+	 */
+	int (*ring_setup)(struct kdsm_region *region, struct kdsm_ring_setup *arg, void **memory);
+	int (*ring_enter)(int file, struct kdsm_ring_enter *arg);
+	/*
 	 * Sleep and wake as KDSM_IOC_WAIT and KDSM_IOC_WAKE do. The caller has checked
 	 * offset. wait returns -EINTR if a signal was caught.
 	 */

@@ -200,6 +200,26 @@ static int device_complete(struct kdsm_region *region, uint64_t ticket,
 	}
 }
 
+static int device_ring_setup(struct kdsm_region *region, struct kdsm_ring_setup *arg,
+			     void **memory)
+{
+	int ret = device_ioctl(region->fd, KDSM_IOC_RING_SETUP, arg);
+
+	if (ret)
+		return ret;
+	*memory = mmap(NULL, arg->size, PROT_READ | PROT_WRITE, MAP_SHARED, arg->file, 0);
+	if (*memory != MAP_FAILED)
+		return 0;
+	ret = -errno;
+	close(arg->file);
+	return ret;
+}
+
+static int device_ring_enter(int file, struct kdsm_ring_enter *arg)
+{
+	return device_ioctl(file, KDSM_IOC_RING_ENTER, arg);
+}
+
 static int device_wait(struct kdsm_region *region, uint64_t offset,
 		       uint64_t value, uint64_t timeout)
 {
@@ -323,6 +343,8 @@ const struct kdsm_backend kdsm_device_backend = {
 	.destroy = device_destroy,
 	.submit = device_submit,
 	.complete = device_complete,
+	.ring_setup = device_ring_setup,
+	.ring_enter = device_ring_enter,
 	.wait = device_wait,
 	.wake = device_wake,
 	.settle = device_settle,

@@ -36,6 +36,11 @@ _Static_assert(sizeof(struct kdsm_region_destroy) == KDSM_REGION_DESTROY_SIZE_VE
 _Static_assert(sizeof(struct kdsm_op) == 56, "kdsm_op");
 _Static_assert(sizeof(struct kdsm_submit) == KDSM_SUBMIT_SIZE_VER0, "kdsm_submit");
 _Static_assert(sizeof(struct kdsm_complete) == KDSM_COMPLETE_SIZE_VER0, "kdsm_complete");
+_Static_assert(sizeof(struct kdsm_ring_setup) == KDSM_RING_SETUP_SIZE_VER0, "kdsm_ring_setup");
+_Static_assert(sizeof(struct kdsm_ring_enter) == KDSM_RING_ENTER_SIZE_VER0, "kdsm_ring_enter");
+_Static_assert(sizeof(struct kdsm_ring_head) == 128, "kdsm_ring_head");
+_Static_assert(sizeof(struct kdsm_ring_entry) == 64, "kdsm_ring_entry");
+_Static_assert(sizeof(struct kdsm_ring_completion) == 32, "kdsm_ring_completion");
 _Static_assert(sizeof(struct kdsm_wait) == KDSM_WAIT_SIZE_VER0, "kdsm_wait");
 _Static_assert(sizeof(struct kdsm_wake) == KDSM_WAKE_SIZE_VER0, "kdsm_wake");
 _Static_assert(sizeof(struct kdsm_lock_open) == KDSM_LOCK_OPEN_SIZE_VER0, "kdsm_lock_open");
@@ -420,6 +425,48 @@ static void tickets(void)
 	result(wrong, 0, "COMPLETE, wrong results");
 }
 
+/* A put and an atomic on each node by a ring */
+static void ring(void)
+{
+	struct kdsm_ring_setup setup = { .argsz = sizeof(setup), .entries = 2, .buffer_size = 64 };
+	struct kdsm_ring_enter enter = {
+		.argsz = sizeof(enter), .submit = 2, .wait = 2, .timeout = 60 * SECOND,
+	};
+	const struct kdsm_ring_completion *completions;
+	struct kdsm_ring_entry *entries;
+	struct kdsm_ring_head *head;
+	unsigned int i, k, wrong = 0;
+	long at;
+
+	must(control(KDSM_IOC_RING_SETUP, &setup), "RING_SETUP");
+	at = map(0, setup.size, PROT_READ | PROT_WRITE, MAP_SHARED, setup.file, 0);
+	must(at < 0 && at >= -4095 ? at : 0, "mmap2 of the ring");
+	head = (void *)at;
+	entries = (void *)(at + setup.submissions);
+	completions = (void *)(at + setup.completions);
+	for (i = 0; i < nodes; i++) {
+		*(uint64_t *)(at + setup.buffer + 8) = ABOVE * i + node;
+		entries[0].op = transfer(KDSM_OP_PUT, i, NULL, 8, 0);
+		entries[0].op.addr = 8;
+		entries[0].data = ABOVE;
+		entries[1].op = atomic(KDSM_OP_FAA, i, 0, ABOVE);
+		entries[1].data = ABOVE + 1;
+		head->submission_tail += 2;
+		wrong += call(__NR_ioctl, setup.file, KDSM_IOC_RING_ENTER, (long)&enter) != 0;
+		wrong += enter.submitted != 2 || enter.ready != 2;
+		for (k = 0; k < 2; k++)
+			wrong += completions[k].status || completions[k].data >> 32 != 1;
+		head->completion_head += 2;
+		ops[i] = transfer(KDSM_OP_GET, i, &words[i], 8, 0);
+	}
+	result(wrong, 0, "RING_ENTER, wrong results");
+	result(submit_wait(ops, nodes), 0, "gets of what the ring has put");
+	for (i = 0; i < nodes; i++)
+		wrong += words[i] != ABOVE * i + node;
+	result(wrong, 0, "wrong words");
+	result(call(__NR_close, setup.file, 0, 0), 0, "close of the ring");
+}
+
 /* The lower 32 bits are a valid address, so a kernel that dropped the upper ones would succeed. */
 static void addresses_above(void)
 {
@@ -552,6 +599,7 @@ static void __attribute__((noreturn)) all(void)
 		thefts(i);
 	}
 	tickets();
+	ring();
 	addresses_above();
 	waking();
 	mapping();

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <kdsm/coherent.h>
+#include <kdsm/ring.h>
 
 #include "clock.h"
 #include "mute.h"
@@ -241,6 +242,35 @@ static void vanish(void)
 	mute(false);
 }
 
+/*
+ * Gets from NODE and from another node, submitted together by a ring until those from NODE fail.
+ */
+static void ring_survives(unsigned int other)
+{
+	struct kdsm_ring_completion got[2];
+	int errors[2] = { 0 };
+	double start, worst = 0;
+	struct kdsm_ring *ring;
+	unsigned int i, n;
+
+	must(kdsm_ring_open(region, 2, 4096, &ring), "kdsm_ring_open");
+	while (!errors[0] && !errors[1]) {
+		kdsm_ring_prep_get(ring, gone, 8192, kdsm_ring_buffer(ring), 2048, 0);
+		kdsm_ring_prep_get(ring, other, 8192, kdsm_ring_buffer(ring), 2048, 1);
+		start = now();
+		for (n = 0; n < 2 && kdsm_ring_wait(ring, 1, KDSM_FOREVER) > 0;) {
+			n += kdsm_ring_reap(ring, got + n, 2 - n);
+			worst = now() - start > worst ? now() - start : worst;
+		}
+		for (i = 0; i < n; i++)
+			errors[got[i].data] = got[i].status;
+	}
+	tap_ok(is_gone(errors[0]) && !errors[1] && worst < LIMIT * slowness(),
+	       "a ring with operations in flight: %s after %.1f s; on node %u: %s",
+	       tap_error(errors[0]), worst, other, tap_error(errors[1]));
+	kdsm_ring_close(ring);
+}
+
 static void survive(void)
 {
 	unsigned int other = 0;
@@ -249,6 +279,7 @@ static void survive(void)
 
 	while (other == node || other == gone)
 		other++;
+	ring_survives(other);
 	do {
 		start = now();
 		error = operate(gone);

@@ -15,6 +15,7 @@
 #include <kdsm/job.h>
 #include <kdsm/kdsm.h>
 #include <kdsm/lock.h>
+#include <kdsm/ring.h>
 #include <kdsm/table.h>
 #include <kdsm/task.h>
 #include <kdsm/uapi.h>

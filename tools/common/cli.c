@@ -18,7 +18,7 @@
 #define WORDS_SIZE	160
 
 /* Largest number of commands in one table */
-#define COMMANDS	16
+#define COMMANDS	24
 
 /* ---- what all command lines have ---- */
 

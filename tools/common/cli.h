@@ -86,7 +86,7 @@ void cli_parse(const struct cli *cli, int argc, char **argv, void *values);
  * @name: the word; NULL ends a table
  * @doc: one sentence in --help
  * @run: runs the command; argv[0] is the program and all words so far; returns an exit status
- * @commands: instead of @run: the words that may follow; at most 16 in one table
+ * @commands: instead of @run: the words that may follow; at most 24 in one table
  */
 struct cli_command {
 	const char *name, *doc;

@@ -64,7 +64,7 @@ struct options {
 	unsigned int target;	/* or NEXT_NODE */
 	uint64_t sizes[MAX_LIST];	/* in bytes */
 	unsigned int size_count;	/* 0: the default of the kind */
-	unsigned int vector;	/* operations in a call; 0: the default of the kind */
+	unsigned int vector;	/* operations in a call or in flight; 0: the default of the kind */
 	unsigned int calls;	/* calls, rounds or runs that are measured */
 	unsigned int warmup;	/* calls before them */
 	uint64_t duration;	/* of a measurement, in ns; 0: the default of the kind */
@@ -147,6 +147,7 @@ void run_close(struct run *run);
 /* Measure on node 0, and serve the measurement on other nodes. Return an exit status. */
 int bench_latency(const struct options *options);
 int bench_bandwidth(const struct options *options);
+int bench_ring(const struct options *options);
 int bench_table(const struct options *options);
 int bench_lock(const struct options *options);
 int bench_held(const struct options *options);

@@ -164,6 +164,12 @@ static const struct cli_option vector[] = {
 	{ 0 }
 };
 
+static const struct cli_option flight[] = {
+	{ "flight", 'f', "N", "Number of operations in flight (64)", CLI_COUNT, AT(vector),
+	  .range = { 1, KDSM_RING_MAX_ENTRIES, 1 } },
+	{ 0 }
+};
+
 static const struct cli_option block[] = {
 	{ "block", 0, "SIZE", "Block size, a power of two", CLI_PARSED, .parse = parse_block },
 	{ 0 }
@@ -266,6 +272,11 @@ static const struct kind {
 	  "Default: one second for each size and direction, vectors of 4 operations, sizes "
 	  "4K,64K,1M.",
 	  { common, target, seconds, vector, operation_sizes }, NULL },
+	{ "ring", "Operations a second with many in flight", bench_ring, 2000,
+	  "Gets, puts and fetch-and-adds by a ring, with one and with many in flight, beside one call "
+	  "after the other: how many a second, and how many system calls each takes.\v"
+	  "Default: 2000 operations of 64 bytes, 64 in flight.",
+	  { common, calls, warmup, target, flight, operation_sizes }, NULL },
 	{ "table", "Find-or-put in a distributed table", bench_table, 1000,
 	  "Find-or-put of 16-byte nodes in a distributed table.\v"
 	  "Default: 1000 calls for each load and mix of finds and inserts.",

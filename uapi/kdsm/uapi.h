@@ -56,7 +56,9 @@
 #define KDSM_LEASE_MAX		1000000000U	/* lease of a STRICT region, in ns */
 #define KDSM_LIMIT_MIN		(1U << 24)	/* least limit of a coherent region, in bytes */
 #define KDSM_MAX_TICKETS	1024	/* tickets of a file that are not completed */
-#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of the operations of these tickets */
+#define KDSM_MAX_INFLIGHT_BYTES	(8U << 20)	/* of these tickets, or of a ring */
+#define KDSM_RING_MAX_ENTRIES	1024	/* of each queue of a ring */
+#define KDSM_RING_MAX_BUFFER	(1U << 30)	/* buffer of a ring, in bytes */
 
 /*
  * Atomicity domain of the cluster: whether CPUs or devices execute the atomic operations.
@@ -337,6 +339,122 @@ struct kdsm_complete {
 };
 
 #define KDSM_COMPLETE_SIZE_VER0	24
+
+/*
+ * Rings
+ *
+ * A ring lets a program keep many operations in flight without a system call for each. It has a
+ * queue of submissions, a queue of completions and a buffer for data, in memory that the program
+ * and the module share. The program writes operations into the first queue and passes any number
+ * of them by one KDSM_IOC_RING_ENTER. When an operation is done, the module writes a completion
+ * into the second queue, which the program reads without a call.
+ *
+ * KDSM_IOC_RING_SETUP, on a file that is bound to a partitioned region, makes a ring and returns a
+ * file for it. The ring keeps the binding. The program maps the memory of the ring by mmap of that
+ * file: MAP_SHARED, offset 0, length size, no PROT_EXEC, at any address. poll() of the file
+ * reports POLLIN while there are unread completions. The last close and munmap wait, for bounded
+ * time, for the operations in flight.
+ *
+ * Gets and puts use the buffer of the ring, which the kernel allocates: no page of the program is
+ * pinned, and the program may exit, fork or unmap at any time. The pages count against
+ * RLIMIT_MEMLOCK of the process, unless it has CAP_IPC_LOCK, and are charged to its memory cgroup.
+ * The device reads and writes them directly, so data is copied nowhere.
+ *
+ * At most entries operations are between submission and the reading of their completion, with at
+ * most KDSM_MAX_INFLIGHT_BYTES in flight. The module takes no more submissions until the program
+ * has read completions, or operations are done. So the queue of completions never overflows.
+ *
+ *   -EBADFD	the file is not bound
+ *   -EOPNOTSUPP	the region is coherent
+ *   -EINVAL	flags; entries or buffer_size is out of its range
+ *   -EDQUOT	RLIMIT_MEMLOCK
+ *   -EMFILE, -ENFILE	no file descriptor
+ */
+struct kdsm_ring_setup {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 entries;		/* of each queue, 1..KDSM_RING_MAX_ENTRIES; (out) rounded up to a
+				 * power of two
+				 */
+	__s32 file;		/* (out) file descriptor of the ring, with O_CLOEXEC */
+	__u64 buffer_size;	/* 0..KDSM_RING_MAX_BUFFER; (out) rounded up */
+	__u64 size;		/* (out) of the mapping */
+	/* (out) offsets in the mapping; struct kdsm_ring_head is at 0 */
+	__u32 submissions;	/* of struct kdsm_ring_entry[entries] */
+	__u32 completions;	/* of struct kdsm_ring_completion[entries] */
+	__u32 buffer;		/* a multiple of the page size */
+	__u32 reserved;		/* (out) 0 */
+};
+
+#define KDSM_RING_SETUP_SIZE_VER0	48
+
+/*
+ * Heads and tails count from 0 and wrap at 2^32. Element n of a queue has index n % entries. A
+ * queue holds the elements head..tail-1. The writer of a tail stores it with release semantics
+ * after the elements; the writer of a head, after it has read them. The module reads each element
+ * once and trusts none of these words: a program that breaks the rules gets errors, or loses
+ * completions of its own.
+ */
+struct kdsm_ring_head {
+	/* Written by the module */
+	__u32 submission_head;
+	__u32 completion_tail;
+	__u32 reserved[14];
+	/* Written by the program */
+	__u32 submission_tail;
+	__u32 completion_head;
+	__u32 reserved2[14];
+};
+
+/*
+ * An operation: GET, PUT, CAS or FAA, without flags. addr is an offset in the buffer; result and
+ * status are ignored. A get writes to its bytes of the buffer until it is complete, and a put may
+ * read them until then.
+ */
+struct kdsm_ring_entry {
+	struct kdsm_op op;
+	__u64 data;		/* copied into the completion; of no meaning to the module */
+};
+
+struct kdsm_ring_completion {
+	__u64 data;		/* of the entry */
+	__u64 result;		/* CAS, FAA: the value before */
+	__s32 status;		/* as of struct kdsm_op; -EFAULT: outside of the buffer */
+	__u8  opcode;		/* of the entry */
+	__u8  reserved;		/* 0 */
+	__u16 node;		/* of the entry */
+	__u64 reserved2;	/* 0 */
+};
+
+/*
+ * KDSM_IOC_RING_ENTER, on the file of a ring: take up to submit entries from the queue of
+ * submissions and start their operations; then wait until wait completions are unread, or nothing
+ * is in flight. timeout 0 does not wait; ~0 waits without limit. Operations take effect and
+ * complete in any order. An invalid operation completes with an error and does not stop others.
+ *
+ * The call starts operations on other nodes and does not wait for them, but it waits, for bounded
+ * time, for room on a connection and while a connection is being made. Operations of one call on
+ * the same node may complete together. In domain SW, a CAS or FAA on another node is a message
+ * that the CPU there answers; KDSM_IOC_RING_ENTER does not wait for the answer either, but the
+ * atomic costs both nodes more than one by the device.
+ *
+ * The module stores submitted and ready also after -ETIMEDOUT and -EINTR.
+ *
+ *   -EINVAL	flags, or the queue of submissions has more than entries elements
+ *   -ETIMEDOUT	there were fewer completions in time
+ *   -EINTR	a signal came; operations that were submitted go on
+ */
+struct kdsm_ring_enter {
+	__u32 argsz;
+	__u32 flags;		/* 0 */
+	__u32 submit;
+	__u32 wait;
+	__u64 timeout;
+	__u32 submitted;	/* (out) entries taken */
+	__u32 ready;		/* (out) unread completions */
+};
+
+#define KDSM_RING_ENTER_SIZE_VER0	32
 
 /*
  * KDSM_IOC_WAIT: sleep while the 8-byte word at offset of the own part equals value. Returns
@@ -1031,6 +1149,8 @@ struct kdsm_lock_word {
 #define KDSM_IOC_DISCARD	_IO(KDSM_IOC_MAGIC, 21)
 #define KDSM_IOC_ATOMIC		_IO(KDSM_IOC_MAGIC, 22)
 #define KDSM_IOC_HOME		_IO(KDSM_IOC_MAGIC, 23)
+#define KDSM_IOC_RING_SETUP	_IO(KDSM_IOC_MAGIC, 24)
+#define KDSM_IOC_RING_ENTER	_IO(KDSM_IOC_MAGIC, 25)
 
 /*
  * mmap of a bound file: offset 0 is the start of the region, and the part of node k begins at
