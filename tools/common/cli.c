@@ -22,10 +22,12 @@
 
 /* ---- what all command lines have ---- */
 
+const char cli_version[] = KDSM_VERSION;
+
 static void print_version(FILE *stream, struct argp_state *state)
 {
 	(void)state;
-	fprintf(stream, "%s (kdsm) " KDSM_VERSION "\n", program_invocation_short_name);
+	fprintf(stream, "%s (kdsm) %s\n", program_invocation_short_name, cli_version);
 }
 
 /* Exit status if the output cannot be written */

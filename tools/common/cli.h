@@ -14,6 +14,9 @@
 
 #include "common/number.h"
 
+/* The version of the program, which is that of the library and of the module, too */
+extern const char cli_version[];
+
 /* Largest number of option tables of one command line */
 #define CLI_TABLES	8
 

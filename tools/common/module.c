@@ -289,7 +289,7 @@ struct module *module_open(void)
 	error = find_family(module);
 	if (error == -ENOENT || (!error && !module->family)) {
 		if (access("/sys/module/kdsm", F_OK))
-			warnx("the kdsm module is not loaded (insmod kdsm.ko)");
+			warnx("the kdsm module is not loaded (modprobe kdsm)");
 		else
 			warnx("the kdsm module is loaded, but not for this network namespace; use the machine's own");
 		goto fail;
@@ -317,7 +317,7 @@ void module_complain(struct module *module, const char *doing, int error)
 	if (error == -EPERM)
 		warnx("cannot %s without the capability CAP_NET_ADMIN; run it as root", doing);
 	else if (error == -ENETDOWN)
-		warnx("cannot %s: the cluster is not up (kdsmctl up -f FILE)", doing);
+		warnx("cannot %s: the cluster is not up (kdsmctl up)", doing);
 	else if (module->why[0])
 		warnx("cannot %s: %s (%s)", doing, module->why, strerror(-error));
 	else

@@ -13,6 +13,8 @@
 /* up.c */
 int command_up(int argc, char **argv);
 int command_down(int argc, char **argv);
+/* check.c */
+int command_check(int argc, char **argv);
 /* status.c */
 int command_status(int argc, char **argv);
 /* key.c */

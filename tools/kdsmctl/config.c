@@ -320,7 +320,8 @@ static int check_whole(struct parser *p)
 		return fail(p, "node %u is given, but node %u is not; nodes count from 0 without gaps",
 			    last - 1, i);
 	}
-	if (!p->uuid_line && config_derive_uuid(config))
+	config->derived = !p->uuid_line;
+	if (config->derived && config_derive_uuid(config))
 		return fail(p, "out of memory");
 	return 0;
 }

@@ -4,10 +4,13 @@
 #define KDSMCTL_CONFIG_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <kdsm/uapi_netlink.h>
 
+/* The file of commands that are given none */
+#define CONFIG_FILE	"/etc/kdsm.conf"
 /* Largest file, in bytes; a description of 1024 nodes has a tenth of this size. */
 #define CONFIG_MAX_BYTES	(1U << 20)
 
@@ -24,6 +27,7 @@ struct config_node {
 struct config {
 	char cluster[KDSM_NAME_SIZE];
 	uint8_t uuid[KDSM_UUID_SIZE];
+	bool derived;		/* the file has no UUID: it follows from the name and the nodes */
 	uint16_t port;		/* KDSM_DEFAULT_PORT unless given */
 	enum kdsm_domain domain;	/* KDSM_DOMAIN_AUTO unless given */
 	unsigned int node_count;

@@ -97,6 +97,15 @@ close:
 	return -1;
 }
 
+int key_file_check(const char *path, char *error, size_t error_size)
+{
+	uint8_t key[KDSM_KEY_SIZE];
+	int result = read_key(path, key, error, error_size);
+
+	explicit_bzero(key, sizeof(key));
+	return result;
+}
+
 int key_file_load(const char *path, const uint8_t uuid[KDSM_UUID_SIZE], char *error,
 		  size_t error_size)
 {

@@ -8,10 +8,12 @@
 #include <kdsm/uapi_netlink.h>
 
 /*
- * Make a random key and write it to a new file. Both functions return 0, or -1 with a sentence in
+ * Make a random key and write it to a new file. All functions return 0, or -1 with a sentence in
  * error, without a newline, that names the file, the mistake and the remedy.
  */
 int key_file_make(const char *path, char *error, size_t error_size);
+/* Read a file, and check that it has a key that nobody else can know. */
+int key_file_check(const char *path, char *error, size_t error_size);
 /*
  * Read a file and put its key into the keyring of this process, where the module finds the key of
  * the cluster with this UUID.

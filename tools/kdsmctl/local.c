@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Find the node of a configuration whose address an interface of this machine has. */
+/* Find the node of a configuration whose address an interface of this machine has, and the latter. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -21,10 +21,32 @@ static bool is_at(const struct config_node *node, const struct sockaddr *at)
 	return IN6_ARE_ADDR_EQUAL(&node->address.v6, &v6->sin6_addr);
 }
 
+static const struct ifaddrs *find(const struct ifaddrs *at, const struct config_node *node)
+{
+	for (; at; at = at->ifa_next)
+		if (is_at(node, at->ifa_addr))
+			break;
+	return at;
+}
+
+int local_interface(const struct config_node *node, char name[IF_NAMESIZE])
+{
+	const struct ifaddrs *at;
+	struct ifaddrs *list;
+
+	if (getifaddrs(&list))
+		return -1;
+	at = find(list, node);
+	if (at)
+		snprintf(name, IF_NAMESIZE, "%s", at->ifa_name);
+	freeifaddrs(list);
+	return at ? 0 : -1;
+}
+
 int local_node(const struct config *config, const char *path, char *error,
 	       size_t error_size)
 {
-	struct ifaddrs *list, *at;
+	struct ifaddrs *list;
 	int found = -1;
 
 	if (getifaddrs(&list)) {
@@ -34,10 +56,7 @@ int local_node(const struct config *config, const char *path, char *error,
 		return -1;
 	}
 	for (unsigned int i = 0; i < config->node_count; i++) {
-		for (at = list; at; at = at->ifa_next)
-			if (is_at(&config->nodes[i], at->ifa_addr))
-				break;
-		if (!at)
+		if (!find(list, &config->nodes[i]))
 			continue;
 		if (found >= 0) {
 			snprintf(error, error_size,

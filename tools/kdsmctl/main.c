@@ -31,6 +31,7 @@ static const struct cli_command key_commands[] = {
 static const struct cli_command commands[] = {
 	{ "up", "Bring this node of a cluster up", command_up, NULL },
 	{ "down", "Take this node down", command_down, NULL },
+	{ "check", "Check a configuration, and this machine against it", command_check, NULL },
 	{ "status", "Show this node, and its view of the others, or all nodes", command_status,
 	  NULL },
 	{ "stats", "Show counters of remote operations", command_stats, NULL },
@@ -101,5 +102,5 @@ int main(int argc, char **argv)
 	return cli_run(commands,
 		       "Administration of a cluster of shared memory, on one of its nodes.\v"
 		       "'kdsmctl COMMAND --help' lists the options of a command. Exit status: 0 "
-		       "success, 1 failure, 64 wrong usage. See kdsmctl(8).", argc, argv);
+		       "success, 1 failure, 64 wrong usage, 75 (up -w) some nodes are silent. See kdsmctl(8).", argc, argv);
 }

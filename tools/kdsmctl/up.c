@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <time.h>
 
 #include "common/cluster.h"
@@ -31,7 +32,7 @@ struct arguments {
 #define AT(member)	.offset = offsetof(struct arguments, member)
 
 static const struct cli_option options[] = {
-	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5); required", CLI_TEXT,
+	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5) (" CONFIG_FILE ")", CLI_TEXT,
 	  AT(file) },
 	{ "node", 'n', "NODE", "Number of this node (the node that has an address of this machine)",
 	  CLI_NUMBER, AT(node), .range = { 0, KDSM_MAX_NODES - 1, 1 } },
@@ -50,12 +51,9 @@ static int check(void *values, char *reason)
 {
 	const struct arguments *arguments = values;
 
-	if (!arguments->file)
-		snprintf(reason, REASON_SIZE, "-f FILE is missing");
-	else if (arguments->key && arguments->insecure)
-		snprintf(reason, REASON_SIZE, "--key and --insecure exclude each other");
-	else
+	if (!arguments->key || !arguments->insecure)
 		return 0;
+	snprintf(reason, REASON_SIZE, "--key and --insecure exclude each other");
 	return -1;
 }
 
@@ -65,7 +63,14 @@ static const struct cli up_cli = {
 	.check = check,
 };
 
+static const struct cli_option down_options[] = {
+	{ "wait", 'w', "SECONDS", "Wait for programs that have regions open, for this time at most",
+	  CLI_TIME, .range = { 1, MOST_SECONDS, SECOND } },
+	{ 0 }
+};
+
 static const struct cli down_cli = {
+	.options = { down_options },
 	.doc = "Leave the cluster: close all connections and free all memory. Fails while a "
 	       "program of this node has a region open.",
 };
@@ -153,7 +158,8 @@ static void name_silent_nodes(const struct config *config, const bool *answered,
 
 /*
  * Probe the nodes that have not answered yet, in rounds, until all have answered or the time is
- * over. Returns 0, or -1 after a message on stderr.
+ * over. Returns an exit status, after a message on stderr if it is not EXIT_SUCCESS: EX_TEMPFAIL if
+ * some nodes have not answered.
  */
 static int wait_for_all(struct module *module, const struct config *config,
 			unsigned int self, double seconds)
@@ -177,19 +183,19 @@ static int wait_for_all(struct module *module, const struct config *config,
 			} else if (error == -EPERM || error == -EINVAL ||
 				   error == -ENETDOWN) {
 				module_complain(module, "probe the other nodes", error);
-				return -1;
+				return EXIT_FAILURE;
 			}
 			if (now() >= end)
 				break;
 		}
 		if (silent && now() >= end) {
 			name_silent_nodes(config, answered, seconds);
-			return -1;
+			return EX_TEMPFAIL;
 		}
 		if (silent)
 			nanosleep(&pause, NULL);
 	}
-	return 0;
+	return EXIT_SUCCESS;
 }
 
 /* Return the number of this node, or -1 with a sentence in error. */
@@ -220,11 +226,13 @@ static void load_key(const struct config *config, const struct arguments *argume
 
 int command_up(int argc, char **argv)
 {
-	struct arguments arguments = { .node = FIND_NODE, .domain = NO_DOMAIN };
+	struct arguments arguments = {
+		.file = CONFIG_FILE, .node = FIND_NODE, .domain = NO_DOMAIN,
+	};
 	static struct config config;
 	struct module *module;
 	char error[512];
-	int result, self;
+	int result, self, status = EXIT_SUCCESS;
 
 	cli_parse(&up_cli, argc, argv, &arguments);
 	if (config_load(&config, arguments.file, error, sizeof(error)))
@@ -247,22 +255,31 @@ int command_up(int argc, char **argv)
 	else if (result)
 		module_complain(module, "bring the cluster up", result);
 	else if (arguments.wait)
-		result = wait_for_all(module, &config, self, arguments.wait / 1e9);
+		status = wait_for_all(module, &config, self, arguments.wait / 1e9);
 	module_close(module);
-	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+	return result ? EXIT_FAILURE : status;
 }
 
 int command_down(int argc, char **argv)
 {
+	const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
 	struct module *module;
+	uint64_t wait = 0;
+	double end;
 	int error;
 
-	cli_parse(&down_cli, argc, argv, NULL);
+	cli_parse(&down_cli, argc, argv, &wait);
+	end = now() + wait / 1e9;
 	module = module_open();
 	if (!module)
 		return EXIT_FAILURE;
-	module_begin(module, KDSM_CMD_DOWN);
-	error = module_send(module, NULL, NULL);
+	for (;;) {
+		module_begin(module, KDSM_CMD_DOWN);
+		error = module_send(module, NULL, NULL);
+		if (error != -EBUSY || now() >= end)
+			break;
+		nanosleep(&pause, NULL);
+	}
 	if (error)
 		module_complain(module, "take the cluster down", error);
 	module_close(module);
