@@ -144,5 +144,6 @@ int main(void)
 		cmocka_unit_test(test_text),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }
