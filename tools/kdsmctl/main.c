@@ -102,5 +102,6 @@ int main(int argc, char **argv)
 	return cli_run(commands,
 		       "Administration of a cluster of shared memory, on one of its nodes.\v"
 		       "'kdsmctl COMMAND --help' lists the options of a command. Exit status: 0 "
-		       "success, 1 failure, 64 wrong usage, 75 (up -w) some nodes are silent. See kdsmctl(8).", argc, argv);
+		       "success, 1 failure, 64 wrong usage, 75 (up -w) some nodes are silent. "
+		       "See kdsmctl(8).", argc, argv);
 }

@@ -32,8 +32,8 @@ struct arguments {
 #define AT(member)	.offset = offsetof(struct arguments, member)
 
 static const struct cli_option options[] = {
-	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5) (" CONFIG_FILE ")", CLI_TEXT,
-	  AT(file) },
+	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5) (" CONFIG_FILE ")",
+	  CLI_TEXT, AT(file) },
 	{ "node", 'n', "NODE", "Number of this node (the node that has an address of this machine)",
 	  CLI_NUMBER, AT(node), .range = { 0, KDSM_MAX_NODES - 1, 1 } },
 	{ "wait", 'w', "SECONDS", "Wait until all nodes answer, for this time at most", CLI_TIME,
