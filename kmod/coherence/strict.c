@@ -426,8 +426,11 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	mutex_lock(&block->lock);
 	block->wts = wts + 1;
 	block->wanted = block->wts;
-	/* A former owner struck this node off, so the copy may be old */
-	if (from != coherence->node && block->state != KDSM_BLOCK_INVALID &&
+	/*
+	 * A former owner struck this node off, so the copy may be old. A repeated hand-over of a
+	 * block that nobody has written lists no readers (kdsm_given_fits()).
+	 */
+	if (wts && from != coherence->node && block->state != KDSM_BLOCK_INVALID &&
 	    !test_bit(coherence->node, block->readers))
 		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
