@@ -166,7 +166,7 @@ static void open_regions(struct job *job)
 	unsigned int i;
 	int ret;
 
-	ret = kdsm_open(&job->kdsm, job->local ? KDSM_OPEN_LOCAL : KDSM_OPEN_ALLOW_LOCAL);
+	ret = kdsm_open(job->local ? KDSM_OPEN_LOCAL : KDSM_OPEN_ALLOW_LOCAL, &job->kdsm);
 	if (ret < 0)
 		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
 	job->node = kdsm_node(job->kdsm);

@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	cli_parse(&cli, argc, argv, &limit);
-	ret = kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL);
+	ret = kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &kdsm);
 	if (ret)
 		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
 	attr.size = kdsm_nodes(kdsm) * (kdsm_tasks_bytes(NULL) + KDSM_BARRIER_SIZE);

@@ -70,7 +70,7 @@ static void open_all(unsigned int threads)
 	};
 	struct kdsm_region_attr parts = { .policy = KDSM_POLICY_PARTITIONED };
 	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
-	int ret = kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL);
+	int ret = kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &kdsm);
 
 	if (ret)
 		errx(EXIT_FAILURE, "%s", cluster_reason(ret));

@@ -48,8 +48,8 @@ uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr, unsigned int clus
 	return gang_offset(attr, cluster_nodes) + KD_GANG_BYTES;
 }
 
-int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
-		  uint64_t offset, const struct kdsm_bdd_attr *attr)
+int kdsm_bdd_open(struct kdsm_region *region, uint64_t offset,
+		  const struct kdsm_bdd_attr *attr, struct kdsm_bdd_store **store)
 {
 	unsigned int parts = kdsm_nodes(kdsm_region_cluster(region));
 	struct kdsm_table_attr t = table_attr(attr, parts);
@@ -64,7 +64,7 @@ int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	s->granularity = attr->granularity;
-	r = kdsm_table_open(&s->table, region, offset, &t);
+	r = kdsm_table_open(region, offset, &t, &s->table);
 	if (r < 0)
 		goto fail;
 	r = kd_opcache_init(&s->cache, region, offset + cache_offset(attr, parts),

@@ -66,7 +66,7 @@ static void print_edge(FILE *file, uint64_t from, kdsm_bdd to, const char *style
 		to & KDSM_BDD_COMPLEMENT ? ",arrowhead=dot" : "");
 }
 
-int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file)
+int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd a)
 {
 	const struct kdsm_node *node;
 	struct kd_walk walk;

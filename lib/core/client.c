@@ -6,7 +6,7 @@
 #include <string.h>
 #include "core/core.h"
 
-int kdsm_open(struct kdsm **out, unsigned int flags)
+int kdsm_open(unsigned int flags, struct kdsm **out)
 {
 	struct kdsm *kdsm;
 	cpu_set_t cpus;

@@ -142,7 +142,7 @@ int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 }
 
 int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t value,
-			struct kdsm_signature *signature, uint64_t timeout)
+			uint64_t timeout, struct kdsm_signature *signature)
 {
 	int ret;
 

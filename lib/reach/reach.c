@@ -640,7 +640,7 @@ static int prepare(struct kdsm_reach *reach)
 			r = kd_windows_open(s);
 	}
 	if (r == 0)
-		r = kdsm_bdd_open(&s->store, s->gang->region, KD_STORE, &s->bdd);
+		r = kdsm_bdd_open(s->gang->region, KD_STORE, &s->bdd, &s->store);
 	if (r == 0)
 		r = kd_search_prepare(s);
 	if (r == 0)
@@ -725,8 +725,8 @@ static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *rea
 	return r;
 }
 
-int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
-		    const struct kdsm_reach_options *options, struct kdsm_reach_message *message)
+int kdsm_reach_open(struct kdsm *kdsm, const struct kdsm_reach_options *options,
+		    struct kdsm_reach **reach, struct kdsm_reach_message *message)
 {
 	struct kdsm_reach *new;
 	int r;

@@ -101,8 +101,8 @@ void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 	kd_nodecache_resize(&t->cache, (t->cache.most + 1) * limit / (t->slots / t->block));
 }
 
-int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
-		    uint64_t offset, const struct kdsm_table_attr *attr)
+int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
+		    const struct kdsm_table_attr *attr, struct kdsm_table **table)
 {
 	struct kdsm *kdsm = kdsm_region_cluster(region);
 	uint64_t size = kdsm_region_part_size(region);
@@ -398,9 +398,8 @@ int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 	return r < 0 ? r : kd_settle_node(t->region->kdsm, w->next / t->slots);
 }
 
-int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
-			      const struct kdsm_node *node, int home,
-			      uint64_t *number)
+int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker, int home,
+			      const struct kdsm_node *node, uint64_t *number)
 {
 	uint64_t hash = kd_hash(node->a, node->b);
 
@@ -415,7 +414,7 @@ int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
 int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
 			   const struct kdsm_node *node, uint64_t *number)
 {
-	return kdsm_table_find_or_put_at(worker, node, -1, number);
+	return kdsm_table_find_or_put_at(worker, -1, node, number);
 }
 
 int kdsm_table_read(struct kdsm_table_worker *worker, uint64_t number,

@@ -387,7 +387,7 @@ static void open_all(void)
 {
 	struct kdsm_region_attr attr = { .size = 0 };
 
-	check(kdsm_open(&kdsm, 0), "opening the cluster");
+	check(kdsm_open(0, &kdsm), "opening the cluster");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	check(nodes > MAX_NODES ? -E2BIG : 0, "nodes");

@@ -240,7 +240,7 @@ int main(void)
 {
 	struct kdsm_region_attr small = { .mode = 0600 }, attr = { .mode = 0600 };
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = nodes - 1;

@@ -79,7 +79,7 @@ static inline void guest_open(const char *name)
 	int ret;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	ret = kdsm_open(&kdsm, 0);
+	ret = kdsm_open(0, &kdsm);
 	if (ret)
 		guest_die("kdsm_open", ret);
 	node = kdsm_node(kdsm);

@@ -26,7 +26,7 @@ static void hold_lock(const char *name)
 	void *failed;
 	int error;
 
-	error = kdsm_open(&kdsm, 0);
+	error = kdsm_open(0, &kdsm);
 	if (!error)
 		error = kdsm_region_open(kdsm, name, &attr, &region);
 	if (!error)
@@ -59,7 +59,7 @@ static unsigned int hold_leaving(const char *name, struct kdsm_lock **locks, uns
 	unsigned int i, count = 0;
 	int error;
 
-	error = kdsm_open(&kdsm, 0);
+	error = kdsm_open(0, &kdsm);
 	if (!error) {
 		count = kdsm_nodes(kdsm) < most ? kdsm_nodes(kdsm) : most;
 		error = kdsm_region_open(kdsm, name, &attr, &region);

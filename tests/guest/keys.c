@@ -104,7 +104,7 @@ int main(void)
 	int errors[THREADS] = { 0 };
 	unsigned int i;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	must(open_region(&board, "keys", 65536ULL * nodes), "kdsm_region_open");

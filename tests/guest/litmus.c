@@ -272,7 +272,7 @@ static void synchronise(const struct litmus_step *step)
 		break;
 	case LITMUS_RECEIVE:
 		must(kdsm_signature_wait(sync_region, signature_place(step->which), batch,
-					 &signature, 120 * SECOND), "kdsm_signature_wait");
+					 120 * SECOND, &signature), "kdsm_signature_wait");
 		must(kdsm_acquire(region, &signature), "kdsm_acquire");
 		break;
 	default:

@@ -287,7 +287,7 @@ int main(void)
 	struct kdsm_region_attr attr = { .mode = 0600 };
 	int error;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = nodes - 1;

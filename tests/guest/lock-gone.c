@@ -105,7 +105,7 @@ static void use_locks(unsigned int process)
 	struct kdsm_region *region;
 	struct kdsm *own;
 
-	must(kdsm_open(&own, 0), "kdsm_open");
+	must(kdsm_open(0, &own), "kdsm_open");
 	region = open_region(own);
 	kept = make(region, "kept", KDSM_LOCK_KEEP_FOREVER);
 	freed = make(region, "freed", 0);

@@ -120,7 +120,7 @@ static void die(void)
 	tap_ok(now() - start < LIMIT + 30, "the node is down after %.1f s", now() - start);
 	mute(false);
 	run("kdsmctl up -f $KDSM_CONFIG -w 60");
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 }
 
 static void end_waits(void)
@@ -159,7 +159,7 @@ int main(void)
 {
 	unsigned int i;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	gone = kdsm_nodes(kdsm) - 1;
 	if (gone != 2)

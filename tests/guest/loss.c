@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 	char name[32];
 
 	sigaction(SIGBUS, &action, NULL);
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;

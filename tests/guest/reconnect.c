@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		tap_bail("usage: reconnect NODE|restart");
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	attr.size = PART * nodes;

@@ -260,7 +260,7 @@ static int quota_as_nobody(void)
 
 	if (setgid(NOBODY) || setuid(NOBODY))
 		return 97;
-	CHECK_IS(kdsm_open(&own, 0), 0);
+	CHECK_IS(kdsm_open(0, &own), 0);
 	CHECK_IS(open_percent(own, 15, kept), -EDQUOT);
 	CHECK_IS(open_percent(own, 8, kept), 0);
 	CHECK_IS(open_percent(own, 15, attr_of(0)), 0);
@@ -285,7 +285,7 @@ static int touch_as_nobody(void)
 	if (setgid(NOBODY) || setuid(NOBODY))
 		return 97;
 	attr.size = bytes / 100 * 15 / PART * PART * nodes;
-	if (kdsm_open(&own, 0) || kdsm_region_open(own, "quota", &attr, &region))
+	if (kdsm_open(0, &own) || kdsm_region_open(own, "quota", &attr, &region))
 		return 96;
 	for (i = 0; i < attr.size; i += 4096)
 		((volatile char *)kdsm_region_address(region))[i] = 1;
@@ -394,7 +394,7 @@ static int as_nobody(void)
 
 	if (setgid(NOBODY) || setuid(NOBODY))
 		return 97;
-	CHECK_IS(kdsm_open(&own, 0), 0);
+	CHECK_IS(kdsm_open(0, &own), 0);
 	if (!own)
 		return 96;
 	CHECK_IS(kdsm_region_open(own, "private", NULL, &region), -EACCES);
@@ -551,7 +551,7 @@ static int die_busy(void)
 	struct kdsm *own;
 	unsigned int i, n;
 
-	if (kdsm_open(&own, 0))
+	if (kdsm_open(0, &own))
 		return 1;
 	kdsm = own;
 	if (region_open("doomed", 0, &region))

@@ -56,7 +56,7 @@ static void one_round(unsigned int round)
 	int status = -1, error = 0;
 	pid_t child;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	region = open_region("removal", CHUNKS * CHUNK);
 	for (i = 0; i < CHUNKS && !error; i++)
 		error = kdsm_faa(region, 0, i * CHUNK, 1, NULL);
@@ -82,7 +82,7 @@ int main(void)
 {
 	bool fits;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	fits = kdsm_nodes(kdsm) == 1 && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA;
 	kdsm_close(kdsm);
 	if (!fits) {

@@ -32,7 +32,7 @@ static struct kdsm_tasks *join(unsigned int job, uint32_t steal)
 	int ret;
 
 	attr.steal = steal;
-	ret = kdsm_open(&own, 0);
+	ret = kdsm_open(0, &own);
 	if (!ret)
 		ret = kdsm_region_open(own, "tasks", &region_attr, &region);
 	if (!ret)

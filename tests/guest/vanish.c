@@ -121,7 +121,7 @@ static void create_for_ever(unsigned int child, volatile uint64_t *turn)
 	struct kdsm *kd;
 	char name[32];
 
-	must(kdsm_open(&kd, 0), "kdsm_open");
+	must(kdsm_open(0, &kd), "kdsm_open");
 	snprintf(name, sizeof(name), "never-%u-%u", node, child);
 	for (;; (*turn)++)
 		if (!kdsm_region_open(kd, name, &attr, &other))
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 	struct kdsm_region_attr attr = { .mode = 0600 };
 	struct kdsm_region *other;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;

@@ -158,7 +158,7 @@ static void use_bdds(struct kdsm_region *region)
 	behind = (kdsm_bdd_part_bytes(&attr, 1) + 63) / 64 * 64;
 	set_up(&tasks_attr);
 	EXPECT(behind + kdsm_tasks_bytes(&tasks_attr) <= PART);
-	EXPECT(!kdsm_bdd_open(&store, region, 0, &attr));
+	EXPECT(!kdsm_bdd_open(region, 0, &attr, &store));
 	kdsm_bdd_tasks(store, &tasks_attr);
 	EXPECT(!kdsm_tasks_open(region, behind, &tasks_attr, &tasks));
 	EXPECT(!KDSM_RUN(tasks, &all_six, both, 0, 6));
@@ -216,7 +216,7 @@ static void use_table(struct kdsm_region *region)
 	node.a = 1;
 	node.b = 2;
 	EXPECT(kdsm_table_part_bytes(&attr, 1) <= PART);
-	EXPECT(!kdsm_table_open(&table, region, 0, &attr));
+	EXPECT(!kdsm_table_open(region, 0, &attr, &table));
 	EXPECT(!kdsm_table_worker_new(table, &worker));
 	EXPECT(kdsm_table_find_or_put(worker, &node, &first) == 1);
 	EXPECT(kdsm_table_find_or_put(worker, &node, &again) == 0 && first == again);
@@ -263,7 +263,7 @@ int main(void)
 {
 	struct kdsm *kdsm;
 
-	EXPECT(!kdsm_open(&kdsm, KDSM_OPEN_LOCAL));
+	EXPECT(!kdsm_open(KDSM_OPEN_LOCAL, &kdsm));
 	use_region(kdsm, "places", use_places);
 	use_region(kdsm, "locks", use_locks);
 	use_region(kdsm, "table", use_table);

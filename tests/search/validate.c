@@ -44,7 +44,7 @@ static int search(struct job *job)
 	int ret;
 
 	kdsm_reach_result_init(&result);
-	ret = kdsm_reach_open(&reach, job->kdsm, &options, &message);
+	ret = kdsm_reach_open(job->kdsm, &options, &reach, &message);
 	if (!ret)
 		ret = kdsm_reach_search(reach, &result, &message);
 	if (ret)

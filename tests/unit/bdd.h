@@ -27,7 +27,7 @@ static inline void begin_with(struct fixture *f, unsigned int nodes,
 	sim.tear = true;
 	for (i = 0; i < nodes; i++) {
 		assert_int_equal(kdsm_region_open(sim.kdsm[i], "b", &region, &f->region[i]), 0);
-		assert_int_equal(kdsm_bdd_open(&f->store[i], f->region[i], 0, &attr), 0);
+		assert_int_equal(kdsm_bdd_open(f->region[i], 0, &attr, &f->store[i]), 0);
 		assert_int_equal(kdsm_bdd_worker_new(f->store[i], &f->worker[i]), 0);
 	}
 }

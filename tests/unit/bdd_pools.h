@@ -37,13 +37,13 @@ static inline void open_pools(struct pools *p, unsigned int nodes, unsigned int 
 	p->nodes = nodes;
 	p->local = NULL;
 	if (local)
-		assert_int_equal(kdsm_open(&p->local, KDSM_OPEN_LOCAL), 0);
+		assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &p->local), 0);
 	else
 		sim_start(nodes);
 	for (i = 0; i < nodes; i++) {
 		assert_int_equal(kdsm_region_open(local ? p->local : sim.kdsm[i], "b", &region,
 						  &p->region[i]), 0);
-		assert_int_equal(kdsm_bdd_open(&p->store[i], p->region[i], 0, &attr), 0);
+		assert_int_equal(kdsm_bdd_open(p->region[i], 0, &attr, &p->store[i]), 0);
 		assert_int_equal(kdsm_bdd_worker_new(p->store[i], &p->plain[i]), 0);
 		assert_int_equal(kdsm_bdd_worker_new(p->store[i], &p->pooled[i]), 0);
 		kdsm_bdd_tasks(p->store[i], &pool);

@@ -548,9 +548,9 @@ static void forge(uint32_t variable)
 	FILE *stream = fopen(file, "r+");
 
 	assert_non_null(stream);
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &kdsm), 0);
 	assert_int_equal(kdsm_region_open(kdsm, "forge", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
 	reader = (struct kd_bdd_reader){ .file = stream };
 	assert_int_equal(kdsm_bdd_worker_new(store, &reader.worker), 0);
 	assert_int_equal(kd_bdd_load(&reader, &content), 0);

@@ -11,7 +11,7 @@ static void open_local(void **state)
 	struct kdsm *kdsm;
 
 	(void)state;
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &kdsm), 0);
 	assert_int_equal(kdsm_location(kdsm, 1, location), -EINVAL);
 	assert_int_equal(kdsm_location(kdsm, 0, location), 0);
 	assert_string_equal(location, "");
@@ -32,8 +32,8 @@ static void open_bad(void **state)
 	struct kdsm *kdsm = (void *)1;
 
 	(void)state;
-	assert_int_equal(kdsm_open(NULL, KDSM_OPEN_LOCAL), -EINVAL);
-	assert_int_equal(kdsm_open(&kdsm, 1U << 31), -EINVAL);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, NULL), -EINVAL);
+	assert_int_equal(kdsm_open(1U << 31, &kdsm), -EINVAL);
 	assert_null(kdsm);
 	kdsm_close(NULL);
 }
@@ -46,9 +46,9 @@ static void open_absent(void **state)
 	(void)state;
 	if (!access(KDSM_DEVICE, F_OK))
 		skip();
-	assert_int_equal(kdsm_open(&kdsm, 0), -ENOENT);
+	assert_int_equal(kdsm_open(0, &kdsm), -ENOENT);
 	assert_null(kdsm);
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &kdsm), 0);
 	assert_int_equal(kdsm_is_local(kdsm), 1);
 	kdsm_close(kdsm);
 }
@@ -61,8 +61,8 @@ static void two_clusters(void **state)
 	struct kdsm_region *ra, *rb;
 
 	(void)state;
-	assert_int_equal(kdsm_open(&a, KDSM_OPEN_LOCAL), 0);
-	assert_int_equal(kdsm_open(&b, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &a), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &b), 0);
 	/* Each struct kdsm has names of its own. */
 	assert_int_equal(kdsm_region_open(a, "x", &attr, &ra), 0);
 	assert_int_equal(kdsm_region_open(b, "x", NULL, &rb), -ENOENT);

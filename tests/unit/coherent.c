@@ -487,22 +487,22 @@ static void places(void **state)
 	make_signature(&sent, 3, 3);
 	assert_int_equal(kdsm_signature_put(region, 0, 4, &sent, 1), -EINVAL);
 	assert_int_equal(kdsm_signature_put(region, 0, UNIT_PART - 8, &sent, 1), -ERANGE);
-	assert_int_equal(kdsm_signature_wait(region, 4, 1, &got, 0), -EINVAL);
-	assert_int_equal(kdsm_signature_wait(region, UNIT_PART - 8, 1, &got, 0), -ERANGE);
-	assert_int_equal(kdsm_signature_wait(region, 64, 1, &got, 10 * MS), -ETIMEDOUT);
+	assert_int_equal(kdsm_signature_wait(region, 4, 1, 0, &got), -EINVAL);
+	assert_int_equal(kdsm_signature_wait(region, UNIT_PART - 8, 1, 0, &got), -ERANGE);
+	assert_int_equal(kdsm_signature_wait(region, 64, 1, 10 * MS, &got), -ETIMEDOUT);
 	assert_int_equal(kdsm_signature_put(region, 0, 64, &sent, 1), 0);
-	assert_int_equal(kdsm_signature_wait(region, 64, 1, &got, 0), 0);
+	assert_int_equal(kdsm_signature_wait(region, 64, 1, 0, &got), 0);
 	assert_memory_equal(&got, &sent, KDSM_SIGNATURE_BYTES(3));
 
 	assert_int_equal(pthread_create(&thread, NULL, hand_over, region), 0);
-	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, KDSM_FOREVER), 0);
+	assert_int_equal(kdsm_signature_wait(region, 64, 9, KDSM_FOREVER, &got), 0);
 	pthread_join(thread, &ret);
 	assert_null(ret);
 	assert_int_equal(got.count, KDSM_NOTICES_MAX);
 
 	/* Bytes that hold no signature */
 	memset((char *)kdsm_region_part(region) + 64 + 8, 0xff, 16);
-	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, 0), -EPROTO);
+	assert_int_equal(kdsm_signature_wait(region, 64, 9, 0, &got), -EPROTO);
 	assert_int_equal(got.count, 0);
 }
 

@@ -323,7 +323,7 @@ static int setup(void **state)
 	memset(files, 0, sizeof(files));
 	module.abi = KDSM_ABI_VERSION;
 	module.domain = KDSM_DOMAIN_SW;
-	return kdsm_open(&kdsm, 0) || kdsm_region_open(kdsm, "r", &attr, &region);
+	return kdsm_open(0, &kdsm) || kdsm_region_open(kdsm, "r", &attr, &region);
 }
 
 static int teardown(void **state)
@@ -581,7 +581,7 @@ static void atomics_by_device(void **state)
 	region = NULL;
 	module.domain = KDSM_DOMAIN_HCA;
 	(void)state;
-	assert_int_equal(kdsm_open(&hca, 0), 0);
+	assert_int_equal(kdsm_open(0, &hca), 0);
 	assert_int_equal(kdsm_region_open(hca, "r", NULL, &r), 0);
 	assert_int_equal(kdsm_vector(r, ops, 2), 0);
 	assert_int_equal(kdsm_faa(r, 0, 0, 1, &value), 0);
@@ -729,12 +729,12 @@ static void other_version(void **state)
 
 	(void)state;
 	module.abi = KDSM_ABI_VERSION + 1;
-	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
+	assert_int_equal(kdsm_open(0, &k), -EPROTO);
 	/* A wrong version is no reason to fall back to the local backend. */
-	assert_int_equal(kdsm_open(&k, KDSM_OPEN_ALLOW_LOCAL), -EPROTO);
+	assert_int_equal(kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &k), -EPROTO);
 	module.abi = KDSM_ABI_VERSION;
 	module.domain = 99;
-	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
+	assert_int_equal(kdsm_open(0, &k), -EPROTO);
 }
 
 int main(void)

@@ -31,7 +31,7 @@ static int setup_flags(uint64_t size, unsigned int flags)
 {
 	struct kdsm_region_attr attr = { .size = size };
 
-	return kdsm_open(&place.kdsm, KDSM_OPEN_LOCAL) ||
+	return kdsm_open(KDSM_OPEN_LOCAL, &place.kdsm) ||
 	       kdsm_region_open_coherent(place.kdsm, "heap", &attr,
 					 kdsm_heap_sync_size(size, 0, 1), &place.region,
 					 &place.sync) ||
@@ -831,8 +831,8 @@ static void *ring(void *arg)
 		UNIT_CHECK(&failures, !kdsm_release(places[node].region, &signature));
 		UNIT_CHECK(&failures, !kdsm_signature_put(places[node].sync, next, 0,
 							  &signature, lap));
-		UNIT_CHECK(&failures, !kdsm_signature_wait(places[node].sync, 0, lap, &signature,
-							   60 * S));
+		UNIT_CHECK(&failures, !kdsm_signature_wait(places[node].sync, 0, lap, 60 * S,
+							   &signature));
 		UNIT_CHECK(&failures, !kdsm_acquire(places[node].region, &signature));
 		memory = base + from->items[lap % EACH].offset;
 		UNIT_CHECK(&failures, is_filled(memory, 3000, lap + before));

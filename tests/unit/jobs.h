@@ -14,7 +14,7 @@ static inline int reach_once(struct kdsm *kdsm, const struct kdsm_reach_options 
 	struct kdsm_reach *reach;
 	int ret;
 
-	ret = kdsm_reach_open(&reach, kdsm, options, message);
+	ret = kdsm_reach_open(kdsm, options, &reach, message);
 	if (ret == 0)
 		ret = kdsm_reach_search(reach, result, message);
 	kdsm_reach_close(reach);

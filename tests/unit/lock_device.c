@@ -225,7 +225,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&module, 0, sizeof(module));
 	module.number = NUMBER;
-	if (kdsm_open(&kdsm, 0) || kdsm_region_open(kdsm, "r", &attr, &region) ||
+	if (kdsm_open(0, &kdsm) || kdsm_region_open(kdsm, "r", &attr, &region) ||
 	    kdsm_lock_create(region, "l", 0, NULL, &lock))
 		return -1;
 	/* Learn the number of this thread. */

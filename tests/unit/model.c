@@ -25,7 +25,7 @@ static void open_store(void)
 
 	sim_start(1);
 	assert_int_equal(kdsm_region_open(sim.kdsm[0], "m", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
 }
 

@@ -39,7 +39,7 @@ static uint64_t nodes_of(const struct explicit *e)
 
 	sim_start(1);
 	assert_int_equal(kdsm_region_open(sim.kdsm[0], "n", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
 	assert_int_equal(kdsm_bdd_count_nodes(worker, set_of(worker, e, e->states),
 					      &nodes), 0);

@@ -47,7 +47,7 @@ static void *search(void *data)
 	pthread_t thread;
 
 	kdsm_reach_result_init(&job->result);
-	job->status = kdsm_reach_open(&request.reach, job->kdsm, &job->options, &job->message);
+	job->status = kdsm_reach_open(job->kdsm, &job->options, &request.reach, &job->message);
 	if (job->status)
 		return NULL;
 	if (!stop->after)

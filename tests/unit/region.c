@@ -233,7 +233,7 @@ static void alone(void **state)
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE, &kdsm), 0);
 	assert_int_equal(kdsm_region_open(kdsm, "own", &attr, &region), 0);
 	assert_int_equal(kdsm_region_open(kdsm, "own", NULL, &again), 0);
 	assert_int_equal(kdsm_put(again, 0, 2 << 20, &value, 8), 0);

@@ -415,21 +415,21 @@ static void bad_calls(void **state)
 	open_tables(&b, 1, 1000);
 	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
 	assert_int_equal(kdsm_table_find_or_put(w, &zero, &number), -EINVAL);
-	assert_int_equal(kdsm_table_find_or_put_at(w, &x, 1, &number), -EINVAL);
+	assert_int_equal(kdsm_table_find_or_put_at(w, 1, &x, &number), -EINVAL);
 	assert_true(kdsm_table_read(w, 0, &x) == 0 || kdsm_table_read(w, 0, &x) < 0);
 	assert_true(kdsm_table_read(w, 100000, &x) < 0);
 	assert_true(kdsm_table_read(w, UINT64_MAX, &x) < 0);
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 4, &attr), -EINVAL);
-	assert_int_equal(kdsm_table_open(&table, b.region[0], UINT64_MAX - 63, &attr), -ERANGE);
+	assert_int_equal(kdsm_table_open(b.region[0], 4, &attr, &table), -EINVAL);
+	assert_int_equal(kdsm_table_open(b.region[0], UINT64_MAX - 63, &attr, &table), -ERANGE);
 	attr.find = KDSM_TABLE_MESSAGE + 1;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -EINVAL);
 	attr.find = KDSM_TABLE_AUTO;
 	attr.nodes = 0;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -EINVAL);
 	attr.nodes = 100000;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -ERANGE);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -ERANGE);
 	attr.nodes = UINT64_C(1) << 60;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EFBIG);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -EFBIG);
 	kdsm_table_worker_free(w);
 	close_tables(&b);
 }

@@ -544,7 +544,7 @@ static void test_overtaken(void **state)
 	skip();		/* its runtime holds a lock during an atomic operation */
 #endif
 	attr.size = offset + kdsm_tasks_bytes(&job.attr);
-	assert_int_equal(kdsm_open(&job.kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &job.kdsm), 0);
 	assert_int_equal(kdsm_region_open(job.kdsm, "tasks", &attr, &job.region), 0);
 	assert_int_equal(kdsm_tasks_open(job.region, offset, &job.attr, &job.tasks), 0);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 0), 0);

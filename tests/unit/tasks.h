@@ -20,7 +20,7 @@ static inline void job_region(struct job *job)
 {
 	struct kdsm_region_attr attr = { .size = OFFSET + kdsm_tasks_bytes(&job->attr) };
 
-	assert_int_equal(kdsm_open(&job->kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &job->kdsm), 0);
 	assert_int_equal(kdsm_region_open(job->kdsm, "tasks", &attr, &job->region), 0);
 }
 

@@ -104,8 +104,8 @@ int coherent_put(struct coherent *coherent, unsigned int to, uint64_t value,
 int coherent_get(struct coherent *coherent, uint64_t value, struct kdsm_signature *signature)
 {
 	return failed(coherent, "waiting for a signature",
-		      kdsm_signature_wait(coherent->run.region, PLACE_OFFSET, value, signature,
-					  coherent->run.options->timeout));
+		      kdsm_signature_wait(coherent->run.region, PLACE_OFFSET, value,
+					  coherent->run.options->timeout, signature));
 }
 
 int coherent_exchange(struct coherent *coherent)

@@ -97,7 +97,7 @@ int run_open(struct run *run, const struct options *options, struct kdsm *simula
 	run->simulated = simulated;
 	run->kdsm = simulated;
 	if (!simulated)
-		ret = kdsm_open(&run->kdsm, options->local ? KDSM_OPEN_LOCAL : 0);
+		ret = kdsm_open(options->local ? KDSM_OPEN_LOCAL : 0, &run->kdsm);
 	if (ret)
 		return complain(options, "%s", cluster_reason(ret));
 	run->node = kdsm_node(run->kdsm);

@@ -284,7 +284,7 @@ static int view_open(struct view *view, struct run *run, const struct kdsm_table
 {
 	int ret;
 
-	ret = kdsm_table_open(&view->table, run->region, DATA_OFFSET, attr);
+	ret = kdsm_table_open(run->region, DATA_OFFSET, attr, &view->table);
 	return ret ? ret : kdsm_table_worker_new(view->table, &view->worker);
 }
 

@@ -71,7 +71,7 @@ void search_run(struct search *search, struct kdsm *kdsm)
 	struct kdsm_reach *reach;
 	int r;
 
-	r = kdsm_reach_open(&reach, kdsm, search->options, &message);
+	r = kdsm_reach_open(kdsm, search->options, &reach, &message);
 	if (r < 0) {
 		fail(search, r, refusal(r), &message);
 		return;

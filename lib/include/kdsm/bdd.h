@@ -79,8 +79,8 @@ uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
  * open for writing as long as the store, and closes *store with kdsm_bdd_close(). On failure
  * *store is not stored. Errors: those of kdsm_table_open().
  */
-int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
-		  uint64_t offset, const struct kdsm_bdd_attr *attr);
+int kdsm_bdd_open(struct kdsm_region *region, uint64_t offset,
+		  const struct kdsm_bdd_attr *attr, struct kdsm_bdd_store **store);
 /* Close the store, after all workers are freed. NULL is ignored. */
 void kdsm_bdd_close(struct kdsm_bdd_store *store);
 /* The table of the store, which is valid as long as the store. */
@@ -288,7 +288,7 @@ int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *v
  * and complemented edges have a dot. -EINVAL: a is KDSM_BDD_INVALID; -EIO: the file cannot
  * be written; others: as kdsm_bdd_error().
  */
-int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
+int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd a);
 
 /* ---- files ---- */
 

@@ -16,6 +16,9 @@
  *     comment allows only one thread. The caller ensures that no thread uses an
  *     object that another thread closes.
  *   - Sizes, offsets and lengths are in bytes; times are in nanoseconds.
+ *   - Arguments come in one order: the object; the place (the name, or the node and then
+ *     the offset); values, each buffer or array followed by its length, options and the
+ *     timeout; results last. A function *_init() fills the object, its first argument.
  *   - The library copies a string that the caller passes. A pointer that a
  *     function returns belongs to the object that the caller passed, unless a
  *     comment says that the caller closes or frees it.
@@ -71,7 +74,7 @@ struct kdsm;
  *		another driver
  * -ENOMEM, -EMFILE, -ENFILE	no memory, or no file descriptor
  */
-int kdsm_open(struct kdsm **kdsm, unsigned int flags);
+int kdsm_open(unsigned int flags, struct kdsm **kdsm);
 
 /* Close the cluster. The caller has closed all its regions. NULL is ignored. */
 void kdsm_close(struct kdsm *kdsm);

@@ -311,9 +311,8 @@ struct kdsm_reach_result {
  * bits can count), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
  * small for the model), and those of kdsm_region_open().
  */
-int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
-		    const struct kdsm_reach_options *options,
-		    struct kdsm_reach_message *message);
+int kdsm_reach_open(struct kdsm *kdsm, const struct kdsm_reach_options *options,
+		    struct kdsm_reach **reach, struct kdsm_reach_message *message);
 
 /* Describe the model that is open in *model, which the caller owns. */
 void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model);

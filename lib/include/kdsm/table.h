@@ -95,8 +95,8 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes);
  * -ENOMEM	this process has no memory for the caches
  * -EOPNOTSUPP	KDSM_TABLE_MESSAGE in domain HCA
  */
-int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
-		    uint64_t offset, const struct kdsm_table_attr *attr);
+int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
+		    const struct kdsm_table_attr *attr, struct kdsm_table **table);
 
 /* Close the table, after all its workers are freed. NULL is ignored. */
 void kdsm_table_close(struct kdsm_table *table);
@@ -131,9 +131,8 @@ int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
  * keep entries that it often looks up in its own part. If home is below 0, the table chooses
  * it. -EINVAL: there is no part home.
  */
-int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
-			      const struct kdsm_node *node, int home,
-			      uint64_t *number);
+int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker, int home,
+			      const struct kdsm_node *node, uint64_t *number);
 
 /*
  * Read a node by its number, which a find-or-put gave.
