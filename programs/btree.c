@@ -77,7 +77,7 @@ static void layout(struct job *job)
 
 static void open_heap(struct job *job)
 {
-	const struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	const struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 
 	job_check("heap", kdsm_heap_create(job->region, job->sync, heap_offset, 0, &heap));
 	/* A holder of the lock sees all writes of former holders. */

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -95,7 +94,7 @@ static void parse(struct job *job, int argc, char **argv)
 void job_check(const char *what, int error)
 {
 	if (error < 0)
-		errx(EXIT_FAILURE, "%s: %s", what, strerror(-error));
+		errx(EXIT_FAILURE, "%s: %s", what, kdsm_error(error));
 }
 
 static uint64_t now(void)
@@ -162,13 +161,13 @@ static struct report *own_report(const struct job *job)
 static void open_regions(struct job *job)
 {
 	uint32_t participants[KDSM_MAX_NODES];
-	struct kdsm_region_attr attr = { .block_size = job->block_size };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .block_size = job->block_size };
 	unsigned int i;
 	int ret;
 
 	ret = kdsm_open(job->local ? KDSM_OPEN_LOCAL : KDSM_OPEN_ALLOW_LOCAL, &job->kdsm);
 	if (ret < 0)
-		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
+		errx(EXIT_FAILURE, "%s", kdsm_error(ret));
 	job->node = kdsm_node(job->kdsm);
 	job->nodes = kdsm_nodes(job->kdsm);
 	job->per_node = job->threads * job->processes;
@@ -196,7 +195,7 @@ static void meet(struct job *job)
 	int ret = kdsm_tree_barrier_wait(&job->barrier, job->timeout, &culprit);
 
 	if (ret < 0)
-		errx(EXIT_FAILURE, "barrier: %s, because of node %u", strerror(-ret), culprit);
+		errx(EXIT_FAILURE, "barrier: %s, because of node %u", kdsm_error(ret), culprit);
 }
 
 void worker_barrier(struct worker *worker)

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <kdsm/task.h>
 
 #include "common/cli.h"
@@ -87,7 +86,7 @@ static int meet(struct kdsm_region *region)
 
 static int take_part(struct kdsm_region *region, unsigned int node, uint32_t limit)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_tasks *tasks;
 	int ret;
 
@@ -121,7 +120,7 @@ static const struct cli cli = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	struct kdsm_region *region;
 	uint64_t limit = 1000000;
 	struct kdsm *kdsm;
@@ -130,7 +129,7 @@ int main(int argc, char **argv)
 	cli_parse(&cli, argc, argv, &limit);
 	ret = kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &kdsm);
 	if (ret)
-		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
+		errx(EXIT_FAILURE, "%s", kdsm_error(ret));
 	attr.size = kdsm_nodes(kdsm) * (kdsm_tasks_bytes(NULL) + KDSM_BARRIER_SIZE);
 	ret = kdsm_region_open(kdsm, "primes", &attr, &region);
 	if (!ret) {
@@ -141,6 +140,6 @@ int main(int argc, char **argv)
 	}
 	kdsm_close(kdsm);
 	if (ret)
-		errx(EXIT_FAILURE, "%s", strerror(-ret));
+		errx(EXIT_FAILURE, "%s", kdsm_error(ret));
 	return EXIT_SUCCESS;
 }

@@ -21,7 +21,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <kdsm/lock.h>
 
 #include "common/cli.h"
@@ -60,20 +59,24 @@ static struct arguments arguments = { 2, 200 };
 static void must(int ret, const char *what)
 {
 	if (ret)
-		errx(EXIT_FAILURE, "%s: %s", what, strerror(-ret));
+		errx(EXIT_FAILURE, "%s: %s", what, kdsm_error(ret));
 }
 
 static void open_all(unsigned int threads)
 {
 	struct kdsm_region_attr shared = {
+		.argsz = sizeof(shared),
 		.size = sizeof(struct store), .policy = KDSM_POLICY_RELEASE,
 	};
-	struct kdsm_region_attr parts = { .policy = KDSM_POLICY_PARTITIONED };
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
+	struct kdsm_region_attr parts = {
+		.argsz = sizeof(parts),
+		.policy = KDSM_POLICY_PARTITIONED,
+	};
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_RMA_RW };
 	int ret = kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &kdsm);
 
 	if (ret)
-		errx(EXIT_FAILURE, "%s", cluster_reason(ret));
+		errx(EXIT_FAILURE, "%s", kdsm_error(ret));
 	must(kdsm_region_open(kdsm, "stock", &shared, &region), "region stock");
 	store = kdsm_region_address(region);
 
@@ -81,7 +84,7 @@ static void open_all(unsigned int threads)
 	attr.settings.mask = KDSM_LOCK_SET_T_R;
 	attr.settings.t_r = 64;		/* readers before a waiting writer */
 	must(kdsm_lock_create(region, "prices", 0, &attr, &prices), "lock prices");
-	attr = (struct kdsm_lock_attr){ .kind = KDSM_LOCK_RMA_MCS };
+	attr = (struct kdsm_lock_attr){ .argsz = sizeof(attr), .kind = KDSM_LOCK_RMA_MCS };
 	must(kdsm_lock_create(region, "items", 0, &attr, &items), "lock items");
 	attr.kind = KDSM_LOCK_DMCS;
 	must(kdsm_lock_create(region, "ledger", 0, &attr, &ledger), "lock ledger");

@@ -13,13 +13,13 @@ int kdsm_open(unsigned int flags, struct kdsm **out)
 	int ret;
 
 	if (!out)
-		return -EINVAL;
+		return kd_because(-EINVAL, "kdsm_open: there is no place for the result");
 	*out = NULL;
 	if (flags & ~(KDSM_OPEN_ALLOW_LOCAL | KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE))
-		return -EINVAL;
+		return kd_because(-EINVAL, "kdsm_open: flags 0x%x have unknown bits", flags);
 	kdsm = aligned_alloc(_Alignof(struct kdsm), sizeof(*kdsm));
 	if (!kdsm)
-		return -ENOMEM;
+		return kd_no_reason(-ENOMEM);
 	memset(kdsm, 0, sizeof(*kdsm));
 	kdsm->fd = -1;
 	kdsm->alone = flags & KDSM_OPEN_ALONE;
@@ -75,7 +75,7 @@ int kdsm_location(const struct kdsm *kdsm, unsigned int node,
 		  char location[KDSM_LOCATION_SIZE])
 {
 	if (node >= kdsm->nodes)
-		return -EINVAL;
+		return kd_no_node(kdsm, node);
 	return kdsm->backend->location(kdsm, node, location);
 }
 
@@ -97,14 +97,21 @@ const char *kdsm_cluster_name(const struct kdsm *kdsm)
 /*
  * Accept the names that the module accepts: printable ASCII without spaces, NUL-terminated.
  */
-int kdsm_name_check(const char *name)
+int kdsm_name_check(const char *what, const char *name)
 {
 	size_t i;
 
 	if (!name || !name[0])
-		return -EINVAL;
-	for (i = 0; name[i]; i++)
-		if (i == KDSM_NAME_SIZE - 1 || name[i] < 0x21 || name[i] > 0x7e)
-			return -EINVAL;
+		return kd_because(-EINVAL, "the name of a %s is empty", what);
+	for (i = 0; name[i]; i++) {
+		if (i == KDSM_NAME_SIZE - 1)
+			return kd_because(-EINVAL,
+					  "%s \"%.16s...\": the name has more than %d characters",
+					  what, name, KDSM_NAME_SIZE - 1);
+		if (name[i] < 0x21 || name[i] > 0x7e)
+			return kd_because(-EINVAL,
+					  "%s \"%.*s...\": character %zu of the name, 0x%02x, is not a printable ASCII character other than the space",
+					  what, (int)i, name, i + 1, (unsigned char)name[i]);
+	}
 	return 0;
 }

@@ -71,7 +71,9 @@ int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t tim
 	int ret;
 
 	if (!kdsm_lock_is_mine(lock))
-		return -EPERM;
+		return kd_because(-EPERM,
+				  "region \"%s\": lock %u: the calling thread does not hold it",
+				  kdsm_lock_region(lock)->name, kdsm_lock_number(lock));
 	ret = kdsm_head_read(&line, &wait.head);
 	if (ret)
 		return ret;

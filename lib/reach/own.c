@@ -8,7 +8,7 @@
 
 int kd_own_open(struct kd_search *s, uint64_t bytes)
 {
-	struct kdsm_region_attr attr = { .size = bytes };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = bytes };
 	struct kd_own *own = &s->own;
 	int r;
 

@@ -206,11 +206,12 @@ static int start_worker(struct kdsm_tasks *tasks)
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts)
 {
-	const uint64_t *from = (const uint64_t *)counts;
-	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = &counts->stolen;
+	uint64_t *to = &sum->stolen;
 	size_t i;
 
-	for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+	/* All fields behind argsz */
+	for (i = 0; i < (sizeof(*sum) - offsetof(struct kdsm_tasks_counts, stolen)) / sizeof(*to); i++)
 		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
@@ -239,7 +240,9 @@ int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers)
 	int ret = 0;
 
 	if (workers > tasks->node_workers)
-		return -EUSERS;
+		return kd_because(-EUSERS,
+				  "tasks: %u workers are more than the %u that a node may have",
+				  workers, tasks->node_workers);
 	while (!ret && tasks->started < workers)
 		ret = start_worker(tasks);
 	while (tasks->started > workers)

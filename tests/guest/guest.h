@@ -73,7 +73,7 @@ static inline void meet(void)
  */
 static inline void guest_open(const char *name)
 {
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	const char *run = getenv("KDSM_RUN");
 	char own[KDSM_NAME_SIZE];
 	int ret;

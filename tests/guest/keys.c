@@ -41,7 +41,7 @@ static void *add(void *arg)
 
 static int open_region(struct kdsm_region **region, const char *name, uint64_t size)
 {
-	struct kdsm_region_attr attr = { .size = size };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = size };
 
 	return kdsm_region_open(kdsm, name, &attr, region);
 }

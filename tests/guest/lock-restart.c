@@ -50,7 +50,7 @@ static unsigned int home_of(struct kdsm_lock *lock)
 
 static void open_region(void)
 {
-	struct kdsm_region_attr attr = { .size = kdsm_nodes(kdsm) * 65536 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = kdsm_nodes(kdsm) * 65536 };
 
 	must(kdsm_region_open(kdsm, "lock-restart", &attr, &region), "kdsm_region_open");
 }
@@ -58,7 +58,7 @@ static void open_region(void)
 /* The homes of locks go round, so each node finds the same numbers. */
 static void open_locks(void)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	unsigned int number = 0, i;
 
 	for (i = 0; i < LOCKS; i++) {

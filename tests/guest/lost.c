@@ -253,7 +253,8 @@ static void vanish(void)
 
 int main(void)
 {
-	struct kdsm_region_attr small = { .mode = 0600 }, attr = { .mode = 0600 };
+	struct kdsm_region_attr small = { .argsz = sizeof(small), .mode = 0600 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .mode = 0600 };
 	uint64_t value;
 
 	must(kdsm_open(0, &kdsm), "kdsm_open");

@@ -140,7 +140,7 @@ static void one_restarts(void)
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = {};
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	char name[32];
 
 	if (argc != 2)

@@ -28,7 +28,7 @@ static void run(const char *command)
 
 static struct kdsm_region *open_region(const char *name, uint64_t size)
 {
-	struct kdsm_region_attr attr = { .size = size };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = size };
 	struct kdsm_region *region;
 	int error = kdsm_region_open(kdsm, name, &attr, &region);
 

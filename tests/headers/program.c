@@ -102,6 +102,7 @@ KDSM_TASK_DEFINE(struct pair, swapped, struct pair, p)
 static void set_up(struct kdsm_tasks_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
+	attr->argsz = sizeof(*attr);
 	attr->workers = 2;
 	attr->node_workers = 4;
 	attr->deque = 1024;
@@ -153,6 +154,7 @@ static void use_bdds(struct kdsm_region *region)
 	mpz_t states;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.table_bytes = 1 << 20;
 	attr.cache_bytes = 1 << 20;
 	behind = (kdsm_bdd_part_bytes(&attr, 1) + 63) / 64 * 64;
@@ -212,6 +214,7 @@ static void use_table(struct kdsm_region *region)
 	uint64_t first, again;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.nodes = 1000;
 	node.a = 1;
 	node.b = 2;
@@ -234,6 +237,7 @@ static void use_coherent(struct kdsm *kdsm)
 	char *text;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.size = 1 << 20;
 	EXPECT(!kdsm_region_open_coherent(kdsm, "coherent", &attr,
 					  kdsm_heap_sync_size(attr.size, 0, 1), &region, &sync));
@@ -253,6 +257,7 @@ static void use_region(struct kdsm *kdsm, const char *name, void (*use)(struct k
 	struct kdsm_region *region;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.size = PART;
 	EXPECT(!kdsm_region_open(kdsm, name, &attr, &region));
 	use(region);

@@ -17,6 +17,7 @@ static inline void begin_with(struct fixture *f, unsigned int nodes,
 			      struct kdsm_bdd_attr attr)
 {
 	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
 		.size = kdsm_bdd_part_bytes(&attr, nodes) * nodes,
 	};
 	unsigned int i;
@@ -35,6 +36,7 @@ static inline void begin_with(struct fixture *f, unsigned int nodes,
 static inline void begin(struct fixture *f, unsigned int nodes, unsigned int granularity)
 {
 	begin_with(f, nodes, (struct kdsm_bdd_attr){
+		.argsz = sizeof(struct kdsm_bdd_attr),
 		.table_bytes = 8 << 20, .cache_bytes = 1 << 20, .granularity = granularity,
 	});
 }

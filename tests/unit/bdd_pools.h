@@ -25,9 +25,18 @@ static inline void open_pools(struct pools *p, unsigned int nodes, unsigned int 
 			      uint64_t table_bytes)
 {
 	bool local = !nodes;
-	struct kdsm_bdd_attr attr = { .table_bytes = table_bytes, .cache_bytes = 4 << 20 };
-	struct kdsm_tasks_attr pool = { .workers = workers, .node_workers = 8, .deque = 64 };
-	struct kdsm_region_attr region = { 0 };
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
+		.table_bytes = table_bytes,
+		.cache_bytes = 4 << 20,
+	};
+	struct kdsm_tasks_attr pool = {
+		.argsz = sizeof(pool),
+		.workers = workers,
+		.node_workers = 8,
+		.deque = 64,
+	};
+	struct kdsm_region_attr region = { .argsz = sizeof(region) };
 	unsigned int i;
 	uint64_t place;
 
@@ -152,7 +161,7 @@ static inline void operate(struct kdsm_bdd_worker *w, unsigned int round, kdsm_b
 /* Number of tasks that ran on another worker than their creator; *far: on another node */
 static inline uint64_t moved(struct pools *p, uint64_t *far)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	uint64_t near = 0;
 	unsigned int i;
 

@@ -7,7 +7,7 @@
 static void open_local(void **state)
 {
 	char location[KDSM_LOCATION_SIZE] = "x";
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm *kdsm;
 
 	(void)state;
@@ -21,6 +21,7 @@ static void open_local(void **state)
 	assert_int_equal(kdsm_is_local(kdsm), 1);
 	assert_string_equal(kdsm_cluster_name(kdsm), "local");
 	memset(&counts, 0xff, sizeof(counts));
+	counts.argsz = sizeof(counts);
 	kdsm_counts(kdsm, &counts);
 	assert_int_equal(counts.get | counts.put | counts.cas | counts.faa | counts.am |
 			 counts.bytes | counts.calls, 0);
@@ -57,7 +58,7 @@ static void open_absent(void **state)
 static void two_clusters(void **state)
 {
 	struct kdsm *a, *b;
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	struct kdsm_region *ra, *rb;
 
 	(void)state;

@@ -316,7 +316,7 @@ static struct kdsm_region *region;
 
 static int setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * PART };
 
 	(void)state;
 	memset(&module, 0, sizeof(module));
@@ -361,7 +361,7 @@ static void about(void **state)
 
 static void single(void **state)
 {
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t value = 5, former;
 
 	(void)state;
@@ -549,7 +549,7 @@ static void barrier(void **state)
 static void settling(void **state)
 {
 	struct kdsm_barrier barrier;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t *words = kdsm_region_part(region), word = 7;
 
 	(void)state;
@@ -573,7 +573,7 @@ static void atomics_by_device(void **state)
 {
 	struct kdsm *hca;
 	struct kdsm_region *r;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_op ops[2] = { kdsm_op_faa(0, 0, 1), kdsm_op_cas(0, 0, 1, 2) };
 	uint64_t value;
 
@@ -597,7 +597,7 @@ static void atomics_by_device(void **state)
 
 static void read_only(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * PART };
 	struct kdsm_barrier barrier;
 	struct kdsm_region *r;
 	uint64_t value = 1;

@@ -220,7 +220,7 @@ static struct kdsm_lock *lock;
 
 static int setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * PART };
 
 	(void)state;
 	memset(&module, 0, sizeof(module));
@@ -250,7 +250,11 @@ static __u64 *word(void)
 
 static void opening(void **state)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS, .flags = KDSM_LOCK_EXCL };
+	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
+		.kind = KDSM_LOCK_DMCS,
+		.flags = KDSM_LOCK_EXCL,
+	};
 	struct kdsm_lock *other;
 
 	(void)state;

@@ -84,7 +84,7 @@ static struct grown grown;
 
 static int plant(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 4 << 20 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4 << 20 };
 	unsigned int i;
 
 	(void)state;

@@ -30,8 +30,15 @@
 /* Number of nodes of the BDD of the explicit states, added one by one */
 static uint64_t nodes_of(const struct explicit *e)
 {
-	struct kdsm_bdd_attr attr = { .table_bytes = 128 << 20, .cache_bytes = 8 << 20 };
-	struct kdsm_region_attr size = { .size = kdsm_bdd_part_bytes(&attr, 1) };
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
+		.table_bytes = 128 << 20,
+		.cache_bytes = 8 << 20,
+	};
+	struct kdsm_region_attr size = {
+		.argsz = sizeof(size),
+		.size = kdsm_bdd_part_bytes(&attr, 1),
+	};
 	struct kdsm_bdd_worker *worker;
 	struct kdsm_bdd_store *store;
 	struct kdsm_region *region;

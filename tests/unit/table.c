@@ -68,6 +68,7 @@ static void *put_all(void *data)
 	unsigned int i;
 	int r;
 
+	t->counts.argsz = sizeof(t->counts);
 	t->error = kdsm_table_worker_new(t->table, &w);
 	for (i = 0; t->error == 0 && i < t->count + t->count / 4; i++) {
 		unsigned int k = (i * 7919ULL + t->seed * 104729ULL) % t->count;
@@ -278,7 +279,9 @@ static void other_ways(void **state)
 
 /* Counts of node 0: at first, after puts at a load, and after finds */
 struct measured {
-	struct kdsm_table_counts before, puts, finds;
+	struct kdsm_table_counts before;
+	struct kdsm_table_counts puts;
+	struct kdsm_table_counts finds;
 };
 
 /* Two nodes fill a table; then node 0 finds nodes that either of them has put. */
@@ -286,7 +289,11 @@ static struct measured measure(unsigned int load, unsigned int step, unsigned in
 			       unsigned int stride)
 {
 	struct kdsm_table_worker *w[2];
-	struct measured m;
+	struct measured m = {
+		.before.argsz = sizeof(m.before),
+		.puts.argsz = sizeof(m.puts),
+		.finds.argsz = sizeof(m.finds),
+	};
 	struct kdsm_node x;
 	uint64_t number;
 	struct bench b;
@@ -405,7 +412,7 @@ static void hostile(void **state)
 static void bad_calls(void **state)
 {
 	struct kdsm_node zero = { 0, 0 }, x = { 1, 1 };
-	struct kdsm_table_attr attr = { .nodes = 1000 };
+	struct kdsm_table_attr attr = { .argsz = sizeof(attr), .nodes = 1000 };
 	struct kdsm_table_worker *w;
 	struct kdsm_table *table;
 	uint64_t number;

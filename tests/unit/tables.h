@@ -33,8 +33,9 @@ static bool mixed;		/* each node finds in another way */
 
 static inline void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
 {
-	struct kdsm_table_attr attr = { .nodes = capacity, .find = way };
+	struct kdsm_table_attr attr = { .argsz = sizeof(attr), .nodes = capacity, .find = way };
 	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
 		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
 	};
 	unsigned int i;

@@ -22,7 +22,7 @@ struct unit {
 
 static inline int unit_setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = UNIT_PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = UNIT_PART };
 	static struct unit unit;
 
 	if (kdsm_open(KDSM_OPEN_LOCAL, &unit.kdsm))

@@ -366,7 +366,7 @@ static void open_cluster(struct kdsm **kdsm, struct arguments *a)
 	if (a->local)
 		r = kdsm_open(KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE, kdsm);
 	if (r < 0)
-		errx(FAILED, "%s, or use --local%s%s", cluster_reason(r),
+		errx(FAILED, "%s, or use --local%s%s", kdsm_error(r),
 		     cluster_absent(r) && sign ? "; a cluster is expected, because " : "",
 		     cluster_absent(r) && sign ? sign : "");
 }
@@ -512,6 +512,7 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.reach = {
+			.argsz = sizeof(a.reach),
 			.timeout = DEFAULT_TIMEOUT,
 			.interval = DEFAULT_INTERVAL,
 			.known = know,

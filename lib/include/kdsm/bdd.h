@@ -49,6 +49,7 @@ struct kdsm_bdd_store;
 struct kdsm_bdd_worker;
 
 struct kdsm_bdd_attr {
+	size_t argsz;		/* size of this struct */
 	uint64_t table_bytes;	/* size of the table over all cluster nodes, at least 1 */
 	uint64_t cache_bytes;	/* size of the operation cache over all cluster nodes */
 	/*
@@ -67,7 +68,7 @@ struct kdsm_bdd_attr {
 
 /*
  * Return the number of bytes that a store needs of every part of a region of cluster_nodes
- * (1 or more) cluster nodes.
+ * (1 or more) cluster nodes. UINT64_MAX: attr->argsz is wrong.
  */
 uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
 			     unsigned int cluster_nodes);
@@ -127,6 +128,7 @@ void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks
 int kdsm_bdd_error(struct kdsm_bdd_worker *worker);
 
 struct kdsm_bdd_counts {
+	size_t argsz;		/* size of this struct */
 	uint64_t tasks;		/* recursive steps that no terminal case decided */
 	uint64_t hits;		/* of tasks: found in the operation cache */
 	uint64_t home_get;	/* results looked up on other cluster nodes */
@@ -136,13 +138,13 @@ struct kdsm_bdd_counts {
 };
 
 /* Store the counts of a worker in *counts. */
-void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
-		     struct kdsm_bdd_counts *counts);
+int kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
+		    struct kdsm_bdd_counts *counts);
 /*
  * Store the sum over all workers that this process has and had for the store, those of jobs
  * included. No worker may be computing.
  */
-void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
+int kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
 
 /* ---- in tasks ---- */
 
@@ -341,6 +343,7 @@ void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a);
 
 /* Result of a collection: numbers of nodes over all parts */
 struct kdsm_bdd_collection {
+	size_t argsz;		/* size of this struct */
 	uint64_t before, after;	/* nodes in the table */
 	uint64_t size;		/* nodes that the table can hold, after it has grown */
 	double seconds;		/* duration */

@@ -52,6 +52,7 @@ enum kdsm_table_find {
 };
 
 struct kdsm_table_attr {
+	size_t argsz;		/* size of this struct */
 	/*
 	 * Slots for nodes in all parts together, 1 to 2^39, rounded up to blocks. The index
 	 * has fewer entries than there are slots, because the header takes the place of some
@@ -71,7 +72,8 @@ struct kdsm_table_attr {
 
 /*
  * Return the number of bytes that a table needs of every part of a region of cluster_nodes
- * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small.
+ * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small. UINT64_MAX:
+ * attr->argsz is wrong.
  */
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes);
@@ -157,6 +159,7 @@ unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number);
 
 /* Counts of a worker. Operations on this cluster node's part are not counted. */
 struct kdsm_table_counts {
+	size_t argsz;		/* size of this struct */
 	uint64_t found;		/* find-or-puts that found the node */
 	uint64_t put;		/* find-or-puts that put it */
 	uint64_t index_get;	/* gets of index ranges */
@@ -169,8 +172,8 @@ struct kdsm_table_counts {
 };
 
 /* Store the counts in *counts. */
-void kdsm_table_counts(const struct kdsm_table_worker *worker,
-		       struct kdsm_table_counts *counts);
+int kdsm_table_counts(const struct kdsm_table_worker *worker,
+		      struct kdsm_table_counts *counts);
 
 /*
  * Store the number of nodes in all parts in *used, and the most that the table in use can
