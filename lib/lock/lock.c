@@ -420,7 +420,7 @@ static int explain_open(int error, const struct kdsm_region *region,
 	case -EINVAL:
 		if (!arg->name[0] && arg->number >= KDSM_MAX_LOCKS &&
 		    (arg->number != KDSM_LOCK_ANY || !(arg->flags & KDSM_LOCK_CREATE)))
-			what = "a number is below KDSM_MAX_LOCKS";
+			what = "the number is not below KDSM_MAX_LOCKS";
 		else if (arg->flags & KDSM_LOCK_CREATE &&
 			 (arg->kind < KDSM_LOCK_DMCS || arg->kind > KDSM_LOCK_RMA_RW))
 			what = "there is no such kind of lock";
