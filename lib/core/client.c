@@ -110,8 +110,8 @@ int kdsm_name_check(const char *what, const char *name)
 					  what, name, KDSM_NAME_SIZE - 1);
 		if (name[i] < 0x21 || name[i] > 0x7e)
 			return kd_because(-EINVAL,
-					  "%s \"%.*s...\": character %zu of the name, 0x%02x, is not a printable ASCII character other than the space",
-					  what, (int)i, name, i + 1, (unsigned char)name[i]);
+					  "%s \"%.*s...\": a name has no character 0x%02x (only printable ASCII, no space)",
+					  what, (int)i, name, (unsigned char)name[i]);
 	}
 	return 0;
 }
