@@ -71,7 +71,8 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 static int not_inside(const struct kdsm_region *region, uint64_t offset, uint64_t length)
 {
 	return kd_because(-ERANGE,
-			  "region \"%s\": %" PRIu64 " bytes at offset %" PRIu64 " are not inside its %" PRIu64 " bytes",
+			  "region \"%s\": %" PRIu64 " bytes at offset %" PRIu64
+			  " are not inside its %" PRIu64 " bytes",
 			  region->name, length, offset, region->size);
 }
 

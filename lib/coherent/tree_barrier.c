@@ -364,5 +364,9 @@ int kdsm_tree_barrier_wait(const struct kdsm_tree_barrier *barrier, uint64_t tim
 		tell_all(barrier, turn.culprit);
 	if (ret && culprit)
 		*culprit = turn.culprit;
+	if (ret == -ETIMEDOUT || ret == -EPIPE)
+		kd_because(ret, "tree barrier: node %u %s",
+			   turn.culprit,
+			   ret == -EPIPE ? "failed, or cannot be reached" : "did not arrive in time");
 	return ret;
 }

@@ -34,7 +34,7 @@ int kd_argument_in(const char *type, void *own, size_t size, const void *argumen
 	for (i = size; i < argsz; i++)
 		if (from[i])
 			return kd_because(-E2BIG,
-					  "%s: byte %zu is not 0, but the struct of libkdsm " KDSM_VERSION " has %zu bytes",
+					  "%s: byte %zu is not 0, but this version of libkdsm knows %zu bytes",
 					  type, i, size);
 	memset(own, 0, size);
 	memcpy(own, from, argsz < size ? argsz : size);
@@ -66,7 +66,8 @@ int kd_not_in_part(const struct kdsm_region *region, uint64_t offset, uint64_t l
 	if (region->coherent)
 		return kd_not_partitioned(region);
 	return kd_because(-ERANGE,
-			  "region \"%s\": %" PRIu64 " bytes at offset %" PRIu64 " are not inside a part, which has %" PRIu64 " bytes",
+			  "region \"%s\": %" PRIu64 " bytes at offset %" PRIu64
+			  " are not inside a part, which has %" PRIu64 " bytes",
 			  region->name, length, offset, region->part_size);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Opening a cluster, and its properties. The backends are in device.c and local.c. */
+/*
+ * Opening a cluster, its properties, and the version of the library. The backends are in device.c
+ * and local.c.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -87,6 +90,11 @@ enum kdsm_domain kdsm_domain(const struct kdsm *kdsm)
 int kdsm_is_local(const struct kdsm *kdsm)
 {
 	return kdsm->backend == &kdsm_local_backend;
+}
+
+const char *kdsm_version(void)
+{
+	return KDSM_VERSION;
 }
 
 const char *kdsm_cluster_name(const struct kdsm *kdsm)

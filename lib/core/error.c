@@ -50,12 +50,12 @@ const char *kdsm_strerror(int error)
 		{ EINVAL, "an argument is invalid, or does not fit the object" },
 		{ EIO, "a connection broke, or memory holds what the library did not store" },
 		{ ENETDOWN, "the cluster is not up on this node" },
-		{ ENOTRECOVERABLE, "a holder of the lock unlocked it without making it consistent" },
+		{ ENOTRECOVERABLE, "a holder unlocked the lock without making it consistent" },
 		{ ENOTTY, "the module is older than this library" },
 		{ EOPNOTSUPP, "the region has another policy than the call needs" },
-		{ EOWNERDEAD, "a thread, process or node died while it held the lock or took part" },
+		{ EOWNERDEAD, "a thread, process or node died that held the lock or took part" },
 		{ EPIPE, "the barrier is broken" },
-		{ EPROTO, "the other side is of another version, or shared memory was overwritten" },
+		{ EPROTO, "the other side has another version, or memory was overwritten" },
 		{ ERANGE, "the bytes are not inside the region or part" },
 		{ ESTALE, "other nodes took this node for dead, and discarded blocks" },
 		{ EUSERS, "the job has as many workers or processes as it may have" },
@@ -72,9 +72,4 @@ const char *kdsm_strerror(int error)
 const char *kdsm_error(int error)
 {
 	return error && last.error == -abs(error) ? last.text : kdsm_strerror(error);
-}
-
-const char *kdsm_version(void)
-{
-	return KDSM_VERSION;
 }

@@ -106,10 +106,9 @@ static int explain(int error, const struct kdsm_region_open *arg)
 		if (arg->flags & KDSM_REGION_CREATE)
 			return kd_because(error, "region \"%s\": no room for %llu bytes: %s",
 					  arg->name, arg->size, kdsm_strerror(error));
-	/* fall through */
-	default:
-		return kd_because(error, "region \"%s\": %s", arg->name, kdsm_strerror(error));
+		break;
 	}
+	return kd_because(error, "region \"%s\": %s", arg->name, kdsm_strerror(error));
 }
 
 /* Caller holds kdsm->lock. An id is not reused while its region is bound. */

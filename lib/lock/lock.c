@@ -544,7 +544,8 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 		return kd_no_reason(ret);
 	return kd_because(ret, "region \"%s\": lock %u: %s",
 			  lock->region->name, lock->number,
-			  ret == -ERANGE ? "a setting is out of range, or the kind has no such one" : "the mask names no setting, or one that does not exist");
+			  ret == -ERANGE ? "a setting is out of range, or not one of this kind" :
+			  "the mask names no setting, or one that does not exist");
 }
 
 int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info)

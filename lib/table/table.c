@@ -144,7 +144,8 @@ int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
 	l = layout(attr->nodes, kdsm_nodes(kdsm));
 	if (offset > size || l.bytes > size - offset)
 		return kd_because(-ERANGE,
-				  "region \"%s\": a table of %" PRIu64 " bytes at offset %" PRIu64 " is not inside a part of %" PRIu64 " bytes",
+				  "region \"%s\": a table of %" PRIu64 " bytes at offset %" PRIu64
+				  " is not inside a part of %" PRIu64 " bytes",
 				  region->name, l.bytes, offset, size);
 
 	t = calloc(1, sizeof(*t));
@@ -427,9 +428,10 @@ int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker, int home,
 {
 	uint64_t hash = kd_hash(node->a, node->b);
 
-	if (!(node->a | node->b) || node->a & (KD_NODE_OLD | KD_NODE_MARK) ||
-	    home >= (int)worker->table->parts)
-		return -EINVAL;
+	if (!(node->a | node->b) || node->a & (KD_NODE_OLD | KD_NODE_MARK))
+		return kd_because(-EINVAL, "a node is all zero, or has bit 61 or 62 of a");
+	if (home >= (int)worker->table->parts)
+		return kd_because(-EINVAL, "there is no part %d", home);
 	return kd_table_put(worker, node, hash,
 			    home < 0 ? kd_table_home(worker->table, hash) :
 			    (unsigned int)home, number);

@@ -140,7 +140,10 @@ static int agree(struct kdsm_tasks *tasks)
 		       &former);
 	if (ret)
 		return ret;
-	return former && former != hash ? -EPROTO : 0;
+	if (!former || former == hash)
+		return 0;
+	return kd_because(-EPROTO,
+			  "tasks: the job has another node_workers, deque or timeout, or runs another program");
 }
 
 static int claim_process(struct kdsm_tasks *tasks)
@@ -156,7 +159,8 @@ static int claim_process(struct kdsm_tasks *tasks)
 			return 0;
 		}
 	}
-	return -EUSERS;
+	return kd_because(-EUSERS, "tasks: %d processes of this node are in the job",
+			  KD_TASK_PROCESSES);
 }
 
 static uint32_t cpus(void)

@@ -143,7 +143,7 @@ static int claim_number(struct kd_worker *w)
 			break;
 	}
 	if (i == tasks->node_workers)
-		return -EUSERS;
+		return kd_because(-EUSERS, "tasks: the job has %u workers on this node already", i);
 	__atomic_store_n(&w->shared->process, tasks->process, __ATOMIC_RELAXED);
 	used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_RELAXED);
 	while (used <= i &&
@@ -206,12 +206,13 @@ static int start_worker(struct kdsm_tasks *tasks)
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts)
 {
+	/* All fields behind argsz */
+	const size_t bytes = sizeof(*sum) - offsetof(struct kdsm_tasks_counts, stolen);
 	const uint64_t *from = &counts->stolen;
 	uint64_t *to = &sum->stolen;
 	size_t i;
 
-	/* All fields behind argsz */
-	for (i = 0; i < (sizeof(*sum) - offsetof(struct kdsm_tasks_counts, stolen)) / sizeof(*to); i++)
+	for (i = 0; i < bytes / sizeof(*to); i++)
 		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 

@@ -100,8 +100,8 @@ static void publish(uint64_t round)
 	for (of = 0; of < nodes; of++) {
 		if (of == gone || of == node)
 			continue;
-		must(kdsm_signature_wait(board, PLACE + of * KDSM_SIGNATURE_PLACE, round, 60 * SECOND,
-					 &other), "kdsm_signature_wait");
+		must(kdsm_signature_wait(board, PLACE + of * KDSM_SIGNATURE_PLACE, round,
+					 60 * SECOND, &other), "kdsm_signature_wait");
 		tap_result(kdsm_acquire(regions[0], &other), 0, "round %d: an acquire", (int)round);
 	}
 	meet();

@@ -287,6 +287,7 @@ static const struct kdsm_bdd_attr roomy = {
 	.table_bytes = 2 << 20,
 	.cache_bytes = 1 << 20,
 };
+
 /* The garbage of all rounds would fill the table many times. */
 static const struct kdsm_bdd_attr tight = {
 	.argsz = sizeof(tight),

@@ -99,11 +99,12 @@ static void no_size(void **state)
 
 /* ---- texts of errors ---- */
 
-#define FAILS(error, call, text) \
-	do { \
-		assert_int_equal(call, error); \
-		assert_string_equal(kdsm_error(error), text); \
-	} while (0)
+/* Check what a call returned, and the text of the error. */
+static void fails(int error, int returned, const char *text)
+{
+	assert_int_equal(returned, error);
+	assert_string_equal(kdsm_error(error), text);
+}
 
 #define LONG "a-name-of-more-characters-than-a-name-may-have-since-it-has-seventy"
 
@@ -111,33 +112,34 @@ static void texts_of_regions(void **state)
 {
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = UNIT_PART };
+	char location[KDSM_LOCATION_SIZE];
 	struct kdsm_region *r, *sync;
 
-	FAILS(-EINVAL, kdsm_region_open(kdsm, "a b", &attr, &r),
+	fails(-EINVAL, kdsm_region_open(kdsm, "a b", &attr, &r),
 	      "region \"a...\": a name has no character 0x20 (only printable ASCII, no space)");
-	FAILS(-EINVAL, kdsm_region_open(kdsm, LONG, &attr, &r),
+	fails(-EINVAL, kdsm_region_open(kdsm, LONG, &attr, &r),
 	      "region \"a-name-of-more-c...\": the name has more than 63 characters");
-	FAILS(-EINVAL, kdsm_region_open(kdsm, "", &attr, &r), "the name of a region is empty");
-	FAILS(-ENOENT, kdsm_region_open(kdsm, "none", NULL, &r), "there is no region \"none\"");
-	FAILS(-ENOENT, kdsm_region_destroy(kdsm, "none"), "there is no region \"none\"");
+	fails(-EINVAL, kdsm_region_open(kdsm, "", &attr, &r), "the name of a region is empty");
+	fails(-ENOENT, kdsm_region_open(kdsm, "none", NULL, &r), "there is no region \"none\"");
+	fails(-ENOENT, kdsm_region_destroy(kdsm, "none"), "there is no region \"none\"");
 	attr.block_size = 5000;
-	FAILS(-EINVAL, kdsm_region_open(kdsm, "r", &attr, &r),
+	fails(-EINVAL, kdsm_region_open(kdsm, "r", &attr, &r),
 	      "region \"r\": block_size 5000 is not a power of two from 4096 to 2097152");
 	attr.block_size = 0;
 	attr.policy = 9;
-	FAILS(-EINVAL, kdsm_region_open(kdsm, "r", &attr, &r),
+	fails(-EINVAL, kdsm_region_open(kdsm, "r", &attr, &r),
 	      "region \"r\": there is no policy 9");
 	attr.policy = 0;
 	attr.size = 2 * UNIT_PART;
-	FAILS(-EINVAL, kdsm_region_open(kdsm, "unit", &attr, &r),
+	fails(-EINVAL, kdsm_region_open(kdsm, "unit", &attr, &r),
 	      "region \"unit\" exists with another size, block size, segments, policy or KDSM_REGION_CONTIGUOUS");
 	attr.flags = KDSM_REGION_EXCL;
-	FAILS(-EEXIST, kdsm_region_open(kdsm, "unit", &attr, &r), "region \"unit\" exists");
+	fails(-EEXIST, kdsm_region_open(kdsm, "unit", &attr, &r), "region \"unit\" exists");
 	attr.flags = 0;
 	attr.policy = KDSM_POLICY_PARTITIONED;
-	FAILS(-EOPNOTSUPP, kdsm_region_open_coherent(kdsm, "r", &attr, 4096, &r, &sync),
+	fails(-EOPNOTSUPP, kdsm_region_open_coherent(kdsm, "r", &attr, 4096, &r, &sync),
 	      "region \"r\": policy partitioned is not coherent");
-	FAILS(-EINVAL, kdsm_location(kdsm, 3, (char[KDSM_LOCATION_SIZE]){ "" }),
+	fails(-EINVAL, kdsm_location(kdsm, 3, location),
 	      "there is no node 3: the cluster has nodes 0 to 0");
 }
 
@@ -148,20 +150,20 @@ static void texts_of_operations(void **state)
 	uint64_t word = 0;
 	struct kdsm_op ops[2] = { kdsm_op_get(0, 0, &word, 8), kdsm_op_get(0, 65532, &word, 8) };
 
-	FAILS(-ERANGE, kdsm_get(r, 0, 65530, &word, 8),
+	fails(-ERANGE, kdsm_get(r, 0, 65530, &word, 8),
 	      "region \"unit\": 8 bytes at offset 65530 are not inside a part, which has 65536 bytes");
-	FAILS(-EINVAL, kdsm_put(r, 0, 0, &word, 0), "length is 0");
-	FAILS(-EINVAL, kdsm_cas(r, 0, 12, 0, 1, NULL), "offset 12 is not a multiple of 8");
-	FAILS(-EFAULT, kdsm_get(r, 0, 0, NULL, 8), "the address of the memory is NULL");
-	FAILS(-ERANGE, kdsm_vector(r, ops, 2),
+	fails(-EINVAL, kdsm_put(r, 0, 0, &word, 0), "length is 0");
+	fails(-EINVAL, kdsm_cas(r, 0, 12, 0, 1, NULL), "offset 12 is not a multiple of 8");
+	fails(-EFAULT, kdsm_get(r, 0, 0, NULL, 8), "the address of the memory is NULL");
+	fails(-ERANGE, kdsm_vector(r, ops, 2),
 	      "region \"unit\": 8 bytes at offset 65532 are not inside a part, which has 65536 bytes");
-	FAILS(-EINVAL, kdsm_wait(r, 4, 0, 0), "offset 4 is not a multiple of 8");
-	FAILS(-EOPNOTSUPP, kdsm_release(r, NULL),
+	fails(-EINVAL, kdsm_wait(r, 4, 0, 0), "offset 4 is not a multiple of 8");
+	fails(-EOPNOTSUPP, kdsm_release(r, NULL),
 	      "region \"unit\" is partitioned; the call needs a coherent one");
 	word = 77;
 	assert_int_equal(kdsm_put(r, 0, 1024, &word, 8), 0);
 	kdsm_barrier_init(&barrier, r, 1024);
-	FAILS(-EINVAL, kdsm_barrier_wait(&barrier, 0),
+	fails(-EINVAL, kdsm_barrier_wait(&barrier, 0),
 	      "region \"unit\": the bytes at offset 1024 were not zero at first, or another object uses them");
 }
 
@@ -172,21 +174,21 @@ static void texts_of_locks(void **state)
 	struct kdsm_lock *lock;
 	struct kdsm_sem sem;
 
-	FAILS(-EINVAL, kdsm_lock_create(r, "x", 0, &attr, &lock),
+	fails(-EINVAL, kdsm_lock_create(r, "x", 0, &attr, &lock),
 	      "region \"unit\": lock \"x\": there is no such kind of lock");
-	FAILS(-ENOENT, kdsm_lock_open(r, "x", 0, &lock),
+	fails(-ENOENT, kdsm_lock_open(r, "x", 0, &lock),
 	      "region \"unit\": lock \"x\": there is no such lock");
-	FAILS(-EINVAL, kdsm_lock_open(r, NULL, KDSM_MAX_LOCKS, &lock),
+	fails(-EINVAL, kdsm_lock_open(r, NULL, KDSM_MAX_LOCKS, &lock),
 	      "region \"unit\": lock of number 4096: the number is not below KDSM_MAX_LOCKS");
 	assert_int_equal(kdsm_lock_create(r, NULL, 5, NULL, &lock), 0);
-	FAILS(-EPERM, kdsm_unlock(lock),
+	fails(-EPERM, kdsm_unlock(lock),
 	      "region \"unit\": lock 5: the calling thread does not hold it");
 	assert_int_equal(kdsm_lock(lock), 0);
-	FAILS(-EDEADLK, kdsm_lock(lock), "region \"unit\": lock 5: the calling thread holds it");
+	fails(-EDEADLK, kdsm_lock(lock), "region \"unit\": lock 5: the calling thread holds it");
 	assert_int_equal(kdsm_unlock(lock), 0);
 	kdsm_lock_close(lock);
-	FAILS(-EINVAL, kdsm_sem_init(&sem, r, 32, 0, 1, NULL), "offset 32 is not a multiple of 64");
-	FAILS(-EINVAL, kdsm_sem_init(&sem, r, 0, 1, 1, NULL),
+	fails(-EINVAL, kdsm_sem_init(&sem, r, 32, 0, 1, NULL), "offset 32 is not a multiple of 64");
+	fails(-EINVAL, kdsm_sem_init(&sem, r, 0, 1, 1, NULL),
 	      "there is no node 1: the cluster has nodes 0 to 0");
 }
 
@@ -199,14 +201,47 @@ static void texts_of_the_rest(void **state)
 	struct kdsm_tasks *tasks;
 	struct kdsm_heap *heap;
 
-	FAILS(-EINVAL, kdsm_tasks_open(r, 0, &tasks_attr, &tasks),
+	fails(-EINVAL, kdsm_tasks_open(r, 0, &tasks_attr, &tasks),
 	      "tasks: deque is 1, not from 2 to 16777216");
-	FAILS(-EINVAL, kdsm_table_open(r, 4, &table_attr, &table),
+	fails(-EINVAL, kdsm_table_open(r, 4, &table_attr, &table),
 	      "offset 4 is not a multiple of 64");
 	assert_int_equal(kdsm_table_open(r, 0, &table_attr, &table), -ERANGE);
 	assert_non_null(strstr(kdsm_error(-ERANGE), "is not inside a part of 65536 bytes"));
-	FAILS(-EOPNOTSUPP, kdsm_heap_open(r, r, 0, 0, &heap),
+	fails(-EOPNOTSUPP, kdsm_heap_open(r, r, 0, 0, &heap),
 	      "region \"unit\" is partitioned; the call needs a coherent one");
+}
+
+static void texts_of_bdds(void **state)
+{
+	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr), .table_bytes = 1 << 20, .cache_bytes = 1 << 16,
+	};
+	struct kdsm_region_attr size = { .argsz = sizeof(size) };
+	struct kdsm_bdd_worker *worker;
+	struct kdsm_bdd_store *store;
+	struct kdsm_region *region;
+	const uint8_t values[3] = { 0 };
+	uint64_t count;
+	kdsm_bdd x;
+
+	size.size = kdsm_bdd_part_bytes(&attr, 1);
+	assert_int_equal(kdsm_region_open(kdsm, "bdds", &size, &region), 0);
+	assert_int_equal(kdsm_bdd_open(region, 4096, &attr, &store), -ERANGE);
+	assert_non_null(strstr(kdsm_error(-ERANGE), "region \"bdds\": "));
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
+	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
+	x = kdsm_bdd_variable(worker, 7);
+	fails(-EINVAL, kdsm_bdd_count_nodes(worker, KDSM_BDD_INVALID, &count),
+	      "a function is KDSM_BDD_INVALID: an operation failed earlier");
+	fails(-EINVAL, kdsm_bdd_evaluate(worker, x, values, 3),
+	      "the value depends on variable 7, and 3 are given");
+	assert_true(kdsm_bdd_make(worker, 9, x, KDSM_BDD_FALSE) == KDSM_BDD_INVALID);
+	fails(-EINVAL, kdsm_bdd_error(worker),
+	      "high or low depends on variable 7, which is not below 9");
+	kdsm_bdd_worker_free(worker);
+	kdsm_bdd_close(store);
+	kdsm_region_close(region);
 }
 
 /* A text belongs to the error of the last call of its own thread. */
@@ -241,10 +276,12 @@ static void last_error_of_the_thread(void **state)
 static void version(void **state)
 {
 	unsigned int major, minor, patch;
+	int fields;
 	char end;
 
 	(void)state;
-	assert_int_equal(sscanf(kdsm_version(), "%u.%u.%u%c", &major, &minor, &patch, &end), 3);
+	fields = sscanf(kdsm_version(), "%u.%u.%u%c", &major, &minor, &patch, &end);
+	assert_int_equal(fields, 3);
 }
 
 int main(void)
@@ -257,6 +294,7 @@ int main(void)
 		unit_case(texts_of_operations),
 		unit_case(texts_of_locks),
 		unit_case(texts_of_the_rest),
+		unit_case(texts_of_bdds),
 		unit_case(last_error_of_the_thread),
 		cmocka_unit_test(version),
 	};

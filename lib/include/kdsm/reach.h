@@ -85,9 +85,9 @@ enum kdsm_reach_format {
 
 /*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
- * same values, except for argsz, workers, save, save_order, witness, checkpoint, interval, progress,
- * progress_interval, level, known, warn and context. The caller owns strings and arrays, and does
- * not change them before kdsm_reach_close().
+ * same values, except for argsz, workers, save, save_order, witness, checkpoint, interval,
+ * progress, progress_interval, level, known, warn and context. The caller owns strings and
+ * arrays, and does not change them before kdsm_reach_close().
  */
 struct kdsm_reach_options {
 	size_t argsz;		/* size of this struct */
