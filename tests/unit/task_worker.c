@@ -538,7 +538,7 @@ static void test_overtaken(void **state)
 	const uint64_t offset = 4096 - 64 - offsetof(struct kd_task_node, bell);
 	struct sigaction action = { .sa_handler = overtake }, former;
 	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
-	struct job job = { .attr = { .node_workers = 4 } };
+	struct job job = { .attr = { .argsz = sizeof(job.attr), .node_workers = 4 } };
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
