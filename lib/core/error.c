@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What an error means: the text of each thread's last error, and the meaning of each errno in
- * libkdsm. A call that fails because of an argument or an object gives the text where it detects
- * the error, because only that place knows which one it is.
+ * Errors: the text of each thread's last error, and the meaning of each errno in libkdsm. A call
+ * that fails because of an argument or an object gives the text where it detects the error, because
+ * only that place knows which one it is.
  */
 #include <errno.h>
 #include <stdarg.h>
