@@ -100,7 +100,7 @@ static int kdsm_ioctl_location(void __user *user)
 	cluster = kdsm_cluster_get();
 	if (!cluster)
 		return -ENETDOWN;
-	if (args.node < cluster->nodes)
+	if (args.node < READ_ONCE(cluster->nodes))
 		strscpy_pad(args.location, cluster->table[args.node].location,
 			    sizeof(args.location));
 	else
@@ -154,7 +154,7 @@ unbind:
  */
 static int kdsm_args_segments(struct kdsm_region_open *args)
 {
-	if (args->reserved)
+	if (args->nodes)
 		return -EINVAL;
 	if (!args->segments) {
 		args->segments = 1;

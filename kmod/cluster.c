@@ -61,6 +61,9 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 			[KDSM_MESSAGE_REMOVE] = kdsm_region_serve_remove,
 			[KDSM_MESSAGE_TUNE] = kdsm_directory_serve_tune,
 			[KDSM_MESSAGE_TUNED] = kdsm_region_serve_tuned,
+			[KDSM_MESSAGE_NODE] = kdsm_nodes_serve_change,
+			[KDSM_MESSAGE_NODE_TOLD] = kdsm_nodes_serve_told,
+			[KDSM_MESSAGE_NODE_COUNT] = kdsm_nodes_serve_count,
 			[KDSM_MESSAGE_LOCK_OPEN] = kdsm_lock_serve_open,
 			[KDSM_MESSAGE_LOCK_SET] = kdsm_lock_serve_set,
 			[KDSM_MESSAGE_LOCK_MEET] = kdsm_lock_serve_meet,
@@ -128,17 +131,13 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	cluster->node = config->node;
 	cluster->nodes = config->nodes;
 	cluster->table = config->table;
+	mutex_init(&cluster->nodes_lock);
 	refcount_set(&cluster->references, 1);
 	init_completion(&cluster->released);
 	cluster->regions_up = &kdsm_region_locks;
 	err = kdsm_regions_init(cluster);
 	if (err)
 		goto free_cluster;
-	err = -ENOMEM;
-	cluster->topology = kdsm_topology_create(cluster->table[0].location,
-						 sizeof(cluster->table[0]), cluster->nodes);
-	if (!cluster->topology)
-		goto free;
 	err = kdsm_directory_init(cluster);
 	if (err)
 		goto free;
@@ -166,7 +165,6 @@ free:
 	kdsm_regions_exit(cluster);
 	if (cluster->deaths)
 		kdsm_deaths_free(cluster);
-	kvfree(cluster->topology);
 free_cluster:
 	kfree(cluster);
 unlock:
@@ -205,7 +203,6 @@ int kdsm_cluster_down(void)
 	pr_info("kdsm: cluster %s is down on this node\n", cluster->name);
 	kdsm_deaths_free(cluster);
 	kvfree(cluster->table);
-	kvfree(cluster->topology);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);

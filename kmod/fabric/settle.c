@@ -144,7 +144,7 @@ int kdsm_fabric_settle(struct kdsm_fabric *fabric, const unsigned long *nodes, u
 	kdsm_batch_init(&batch, fabric, NULL);
 	batch.posted = ktime_get();
 	percpu_down_read(&fabric->gate);
-	for_each_set_bit(node, nodes, fabric->config.nodes) {
+	for_each_set_bit(node, nodes, READ_ONCE(fabric->nodes)) {
 		if (node == fabric->config.node)
 			continue;
 		err = kdsm_settle_peer(&batch, &fabric->peers[node], messages);
