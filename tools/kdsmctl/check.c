@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kdsmctl check: compare a configuration with this machine, without changing anything. Every finding
- * is a line that names the thing, its value and, unless all is well, the remedy.
+ * kdsmctl check: compare a configuration with this machine, without changing anything. Every
+ * finding is a line that names the thing, its value and, unless all is well, the remedy.
  */
 #include <err.h>
 #include <grp.h>
@@ -34,8 +34,8 @@ struct arguments {
 #define AT(member)	.offset = offsetof(struct arguments, member)
 
 static const struct cli_option options[] = {
-	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5) (" CONFIG_FILE ")", CLI_TEXT,
-	  AT(file) },
+	{ "file", 'f', "FILE", "Description of the cluster, see kdsm.conf(5) (" CONFIG_FILE ")",
+	  CLI_TEXT, AT(file) },
 	{ "node", 'n', "NODE", "Number of this node (the node that has an address of this machine)",
 	  CLI_NUMBER, AT(node), .range = { 0, KDSM_MAX_NODES - 1, 1 } },
 	{ "key", 'k', "KEYFILE", "Key of the cluster (FILE.key)", CLI_TEXT, AT(key) },
@@ -111,8 +111,8 @@ static int check_node(const struct arguments *arguments, const struct config *co
 	if (arguments->node == FIND_NODE)
 		node = local_node(config, arguments->file, error, sizeof(error));
 	else if (arguments->node >= config->node_count)
-		snprintf(error, sizeof(error), "-n %ju: %s has nodes 0 to %u", (uintmax_t)arguments->node,
-			 arguments->file, config->node_count - 1);
+		snprintf(error, sizeof(error), "-n %ju: %s has nodes 0 to %u",
+			 (uintmax_t)arguments->node, arguments->file, config->node_count - 1);
 	if (node < 0 || (unsigned int)node >= config->node_count) {
 		found(ERROR, "node", "%s", error);
 		return -1;
@@ -216,7 +216,7 @@ static void check_clock(void)
 		found(GOOD, "clock", "%s", clock);
 }
 
-/* What differs between a cluster that is up and the file, which the next start takes */
+/* The file, for comparison with the cluster that is up */
 struct running {
 	const struct config *config;
 	int node;

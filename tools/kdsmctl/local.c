@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Find the node of a configuration whose address an interface of this machine has, and the latter. */
+/* Find the node of a configuration whose address an interface of this machine has. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>

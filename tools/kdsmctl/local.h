@@ -15,8 +15,8 @@ int local_node(const struct config *config, const char *path, char *error,
 	       size_t error_size);
 
 /*
- * Store the name of the interface of this machine that has the address of the node. Returns 0, or -1
- * if there is none.
+ * Store the name of the interface of this machine that has the address of the node. Returns 0, or
+ * -1 if there is none.
  */
 int local_interface(const struct config_node *node, char name[IF_NAMESIZE]);
 

@@ -28,6 +28,12 @@ static const struct cli_command key_commands[] = {
 	{ 0 }
 };
 
+static const struct cli_command node_commands[] = {
+	{ "add", "Add a node to a cluster that is up", node_add, NULL },
+	{ "remove", "Remove the last node from a cluster that is up", node_remove, NULL },
+	{ 0 }
+};
+
 static const struct cli_command commands[] = {
 	{ "up", "Bring this node of a cluster up", command_up, NULL },
 	{ "down", "Take this node down", command_down, NULL },
@@ -35,6 +41,7 @@ static const struct cli_command commands[] = {
 	{ "status", "Show this node, and its view of the others", command_status, NULL },
 	{ "stats", "Show counters of remote operations", command_stats, NULL },
 	{ "key", "Make and change the key of a cluster", NULL, key_commands },
+	{ "node", "Add and remove nodes", NULL, node_commands },
 	{ "region", "Show, change and destroy regions", NULL, region_commands },
 	{ "lock", "Show and change locks", NULL, lock_commands },
 	{ 0 }
@@ -98,5 +105,6 @@ int main(int argc, char **argv)
 	return cli_run(commands,
 		       "Administration of a cluster of shared memory, on one of its nodes.\v"
 		       "'kdsmctl COMMAND --help' lists the options of a command. Exit status: 0 "
-		       "success, 1 failure, 64 wrong usage, 75 (up -w) some nodes are silent. See kdsmctl(8).", argc, argv);
+		       "success, 1 failure, 64 wrong usage, 75 (up -w) some nodes are silent. See "
+		       "kdsmctl(8).", argc, argv);
 }
