@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Reports: numbers that a node tells of itself when another node asks. The numbers of a reply
+ * Reports: a node replies with numbers about itself when another node asks. The numbers of a reply
  * are for people: nothing in the module depends on them.
  */
 #ifndef KDSM_REPORT_H

@@ -194,7 +194,7 @@ TRACE_EVENT(kdsm_lock_dead,
 );
 
 /*
- * What enum kdsm_event in <kdsm/uapi_netlink.h> lists; netlink_events.c sends it to programs.
+ * An event of enum kdsm_event (<kdsm/uapi_netlink.h>); netlink_events.c sends it to programs.
  * node, region and value: 0 where they have no meaning; name: of the region, or "".
  */
 TRACE_EVENT(kdsm_event,

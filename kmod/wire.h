@@ -531,7 +531,7 @@ struct kdsm_wire_lock_open {
 #define KDSM_WIRE_LOCK_SET	(1U << 31)	/* to node 0: change the settings in mask */
 #define KDSM_WIRE_LOCK_GONE	(1U << 30)	/* from node 0: the home has come up again since */
 
-/* What a node tells of itself. The request changes nothing at the receiver. */
+/* Parts of a report of a node. The request changes nothing at the receiver. */
 enum kdsm_report {
 	KDSM_REPORT_NODE,	/* kdsm_wire_node */
 	KDSM_REPORT_LATENCY,	/* kdsm_wire_latency; from: enum kdsm_latency */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the programs in this folder share besides <kdsm/job.h>: the command line, the measurement of
- * a part of the program, and the verdict over all members.
+ * Functions that the programs of this folder share besides <kdsm/job.h>: the command line, the
+ * measurement of a part of the program, and the verdict over all members.
  */
 #ifndef PROGRAMS_FRAME_H
 #define PROGRAMS_FRAME_H

@@ -273,7 +273,7 @@ static void collectives(void **state)
 	run_shapes(use_collectives);
 }
 
-/* What is refused ends nothing. */
+/* A refused call does not end the job. */
 static int misuse(struct member *member)
 {
 	struct kdsm_job *job = member->job;
@@ -448,7 +448,7 @@ static void aborted(void **state)
 
 static uint32_t victim;
 
-/* What a process leaves behind that was killed: no further beat. */
+/* Stop the beats, as the death of the process would. */
 static void die(struct member *member)
 {
 	struct kdsm_job *job = member->job;
@@ -524,7 +524,7 @@ static int leave(struct member *member)
 	return kdsm_job_leave(member->job);
 }
 
-/* One member has another size than the other, which then waits in vain. */
+/* One member has another size than the other, which then waits until its timeout. */
 static void other_size(void **state)
 {
 	pthread_t threads[2];
@@ -793,7 +793,7 @@ static void processes(void **state)
 #endif
 	fork_all(local_member, 0, "");
 	fork_all(local_survivor, EXIT_FAILURE, "job unit/job: rank 2 (process");
-	/* What the killed process left does not disturb the next job. */
+	/* Files of the killed process do not disturb the next job. */
 	fork_all(local_member, 0, "");
 }
 

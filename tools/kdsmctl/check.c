@@ -216,7 +216,7 @@ static void check_clock(void)
 		found(GOOD, "clock", "%s", clock);
 }
 
-/* What differs between a cluster that is up and the file, which the next start takes */
+/* Differences between a cluster that is up and the file, which the next start uses */
 struct running {
 	const struct config *config;
 	int node;
