@@ -281,7 +281,7 @@ SIM_LINE := $(wildcard tests/sim/line/*.c) lib/core/thread.c \
 $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \
 	kdsm_stamp_raise kdsm_twin_make kdsm_twin_merge kdsm_twin_is_here \
 	kdsm_block_in_doubt kdsm_race_found \
-	kdsm_signature_add kdsm_broadcast kdsm_batch_post kdsm_message kdsm_ownership_take \
+	kdsm_signature_add kdsm_broadcast_begin kdsm_broadcast_end kdsm_batch_post kdsm_message kdsm_ownership_take \
 	kdsm_ownership_read kdsm_block_learn kdsm_block_put kdsm_release_acquire \
 	kdsm_release_refresh kdsm_acquire_until kdsm_word_update kdsm_block_unpack \
 	kdsm_block_cached

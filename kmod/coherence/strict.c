@@ -80,16 +80,29 @@ static void kdsm_lease_learn(struct kdsm_coherence *coherence, u64 since)
 	WRITE_ONCE(coherence->fetch_time, mean - mean / 8 + took / 8);
 }
 
+static bool kdsm_is_writer(const struct kdsm_block *block)
+{
+	return block->role == KDSM_ROLE_TAKING || kdsm_block_is_owned(block);
+}
+
+/* A copy is kept for as long as one access needs: its reader finds the block on any node */
+static u64 kdsm_lease_time(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
+{
+	return kdsm_is_writer(block) ? kdsm_strict_lease(coherence) :
+					    READ_ONCE(coherence->lease);
+}
+
 static void kdsm_lease_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	WRITE_ONCE(block->lease_end, ktime_get_ns() + kdsm_strict_lease(coherence));
+	WRITE_ONCE(block->lease_end, ktime_get_ns() + kdsm_lease_time(coherence, block));
 }
 
 /* The lease begins as soon as the program that waits for the block runs, or is late */
 static void kdsm_lease_await(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	block->awaited = true;
-	WRITE_ONCE(block->lease_end, ktime_get_ns() + KDSM_LATE + kdsm_strict_lease(coherence));
+	WRITE_ONCE(block->lease_end,
+		   ktime_get_ns() + KDSM_LATE + kdsm_lease_time(coherence, block));
 }
 
 static bool kdsm_lease_is_over(const struct kdsm_block *block)
@@ -139,11 +152,6 @@ static int kdsm_strict_lend(struct kdsm_coherence *coherence, struct kdsm_block 
 	return 0;
 }
 
-static bool kdsm_is_writer(const struct kdsm_block *block)
-{
-	return block->role == KDSM_ROLE_TAKING || kdsm_block_is_owned(block);
-}
-
 /*
  * Whether a loan for this node's queued request may be in flight when the writer asks for copies.
  * If so, the lender has lent after it queued the request. Then either the lender itself is the
@@ -159,12 +167,13 @@ static bool kdsm_loan_may_come(const struct kdsm_block *block, unsigned int writ
 }
 
 /*
- * Node writer waits for this node before it writes content with timestamp wts. If its message is
- * late, the writer no longer waits. Return 0 if this node has no older copy; from then on it takes
- * none. -EAGAIN: this node still keeps an older copy. -EINVAL: this node is the writer.
+ * Node writer waits for this node before it writes content with timestamp wts. Until then the
+ * frame of node from has the content before that. If the message is late, the writer no longer
+ * waits. Return 0 if this node has no older copy; from then on it takes none. -EAGAIN: this node
+ * still keeps an older copy. -EINVAL: this node is the writer, or the content would be here.
  */
 static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			 unsigned int writer, u64 handover, u64 wts)
+			 unsigned int writer, unsigned int from, u64 handover, u64 wts)
 {
 	bool may_come = kdsm_loan_may_come(block, writer, handover);
 
@@ -173,12 +182,11 @@ static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *bl
 		return -EINVAL;
 	if (wts <= block->wanted)
 		return 0;
-	/*
-	 * INVALIDATE overtook LEND: the former owner has counted this node among the readers.
-	 * The writer has the content in its frame, too, and waits.
-	 */
+	/* INVALIDATE overtook LEND: the former owner has counted this node among the readers */
+	if (may_come && from == coherence->node)
+		return -EINVAL;
 	if (may_come)
-		kdsm_ownership_lent(coherence, block, writer, wts - 1);
+		kdsm_ownership_lent(coherence, block, from, wts - 1);
 	if (block->reading == KDSM_READING_LENT)
 		return -EAGAIN;
 	if (block->state == KDSM_BLOCK_READABLE) {
@@ -204,8 +212,8 @@ static int kdsm_copy_end_wait(struct kdsm_coherence *coherence, struct kdsm_bloc
 
 	for (;;) {
 		mutex_lock(&block->lock);
-		err = kdsm_copy_end(coherence, block, writer, le64_to_cpu(wire->number),
-				    le64_to_cpu(wire->wts));
+		err = kdsm_copy_end(coherence, block, writer, le16_to_cpu(wire->from),
+				    le64_to_cpu(wire->number), le64_to_cpu(wire->wts));
 		mutex_unlock(&block->lock);
 		/* The writer then sends no second request */
 		if (err != -EAGAIN || ktime_get_ns() >= end)
@@ -227,7 +235,8 @@ int kdsm_coherence_serve_invalidate(struct kdsm_coherence *coherence,
 		return PTR_ERR(block);
 	if (!coherence->is_strict)
 		err = -EOPNOTSUPP;
-	else if (!kdsm_handover_sane(coherence, &wire.handover) || !wire.handover.wts)
+	else if (!kdsm_handover_sane(coherence, &wire.handover) || !wire.handover.wts ||
+		 le16_to_cpu(wire.handover.from) == KDSM_NOBODY)
 		err = -EINVAL;
 	else
 		err = kdsm_copy_end_wait(coherence, block, request->from, &wire.handover);
@@ -288,24 +297,66 @@ static bool kdsm_reader_is_gone(struct kdsm_coherence *coherence, unsigned int r
 	return true;
 }
 
+/* Requests to all readers of a block to give up their copies */
+struct kdsm_recall {
+	struct kdsm_wire_block wire;
+	struct kdsm_broadcast *broadcast;	/* in flight, or NULL */
+	int *statuses;				/* by reader */
+};
+
+static int kdsm_recall_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   struct kdsm_recall *recall)
+{
+	struct kdsm_wire_block *wire = &recall->wire;
+	struct kdsm_broadcast *broadcast;
+
+	broadcast = kdsm_broadcast_begin(coherence->fabric, block->readers,
+					 KDSM_MESSAGE_BLOCK_INVALIDATE, wire,
+					 kdsm_handover_cut(&wire->handover, sizeof(*wire)));
+	recall->broadcast = IS_ERR(broadcast) ? NULL : broadcast;
+	return PTR_ERR_OR_ZERO(broadcast);
+}
+
 /*
- * Ask all readers at once to drop their copies, and strike off those that have none any more.
- * Returns 0; -EAGAIN or -EHOSTDOWN to ask those that are left again; or another error, after
- * which a reader may still have its copy.
+ * Ask all readers at once to give up their copies, while this node fetches the content, which node
+ * from keeps. The block is busy and its role is TAKING, so no new reader gets a copy, and only this
+ * task changes readers. kdsm_recall_end() must follow.
  */
-static int kdsm_readers_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
-			    const struct kdsm_wire_block *wire, int *statuses)
+static int kdsm_recall_begin(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			     unsigned int from, struct kdsm_recall *recall)
+{
+	*recall = (struct kdsm_recall) {
+		.wire.id = cpu_to_le32(coherence->id),
+		.wire.index = cpu_to_le64(block->index),
+		.wire.handover.number = cpu_to_le64(block->handover),
+		.wire.handover.wts = cpu_to_le64(block->wts),
+		.wire.handover.from = cpu_to_le16(from),
+	};
+	__clear_bit(coherence->node, block->readers);
+	if (bitmap_empty(block->readers, coherence->nodes))
+		return 0;
+	recall->statuses = kvcalloc(coherence->nodes, sizeof(*recall->statuses), GFP_KERNEL);
+	return recall->statuses ? kdsm_recall_ask(coherence, block, recall) : -ENOMEM;
+}
+
+/*
+ * Wait for the answers, and strike off the readers that have no copies any more. Returns 0; -EAGAIN
+ * or -EHOSTDOWN to ask those that are left again; or another error, after which a reader may still
+ * have its copy.
+ */
+static int kdsm_recall_wait(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			    struct kdsm_recall *recall)
 {
 	unsigned int reader;
 	int result, err;
 
-	result = kdsm_broadcast(coherence->fabric, block->readers, KDSM_MESSAGE_BLOCK_INVALIDATE,
-				wire, kdsm_handover_cut(&wire->handover, sizeof(*wire)), statuses,
-				MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE);
+	result = kdsm_broadcast_end(recall->broadcast, recall->statuses, MAX_SCHEDULE_TIMEOUT,
+				    TASK_UNINTERRUPTIBLE);
+	recall->broadcast = NULL;
 	if (result)
 		return result;
 	for_each_set_bit(reader, block->readers, coherence->nodes) {
-		err = statuses[reader];
+		err = recall->statuses[reader];
 		if (!err || kdsm_reader_is_gone(coherence, reader, err)) {
 			__clear_bit(reader, block->readers);
 			continue;
@@ -320,49 +371,38 @@ static int kdsm_readers_ask(struct kdsm_coherence *coherence, struct kdsm_block 
 }
 
 /*
- * Have all other nodes give up their copies; returns 0 when all have done so. The block is
- * busy and its role is TAKING, so no new reader gets a copy, and only this task changes readers.
+ * Returns 0 when all readers have given up their copies. With err, which kdsm_recall_begin() or the
+ * fetch returned, wait for the first answers only, and return err.
  */
-static int kdsm_readers_invalidate(struct kdsm_coherence *coherence,
-				   struct kdsm_block *block)
+static int kdsm_recall_end(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			   struct kdsm_recall *recall, int err)
 {
-	const struct kdsm_wire_block wire = {
-		.id = cpu_to_le32(coherence->id),
-		.index = cpu_to_le64(block->index),
-		.handover.number = cpu_to_le64(block->handover),
-		.handover.wts = cpu_to_le64(block->wts),
-		.handover.from = cpu_to_le16(coherence->node),
-	};
 	unsigned long end = jiffies + KDSM_INVALIDATE_TIMEOUT;
 	unsigned int pause;
-	int *statuses, err;
+	int result = 0;
 
-	__clear_bit(coherence->node, block->readers);
-	if (bitmap_empty(block->readers, coherence->nodes))
-		return 0;
-	statuses = kvcalloc(coherence->nodes, sizeof(*statuses), GFP_KERNEL);
-	if (!statuses)
-		return -ENOMEM;
-	for (;;) {
-		err = kdsm_readers_ask(coherence, block, &wire, statuses);
+	while (recall->broadcast) {
+		result = kdsm_recall_wait(coherence, block, recall);
 		/* Ask again until the readers answer, or this node gives them up */
-		if (err != -EAGAIN && err != -EHOSTDOWN)
+		if (err || (result != -EAGAIN && result != -EHOSTDOWN))
 			break;
 		if (time_after(jiffies, end)) {
-			err = err == -EAGAIN ? -ETIMEDOUT : err;
+			result = result == -EAGAIN ? -ETIMEDOUT : result;
 			break;
 		}
-		pause = err == -EAGAIN ? KDSM_INVALIDATE_PAUSE : KDSM_DOWN_PAUSE;
+		pause = result == -EAGAIN ? KDSM_INVALIDATE_PAUSE : KDSM_DOWN_PAUSE;
 		usleep_range(pause, 4 * pause);
+		result = kdsm_recall_ask(coherence, block, recall);
 	}
-	kvfree(statuses);
-	return err;
+	kvfree(recall->statuses);
+	return err ?: result;
 }
 
 /* Fetch a copy. Caller holds the block's lock; the function drops the lock meanwhile. */
 static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
 	struct kdsm_source source = { .memory = coherence->frames };
+	bool is_lent, is_down = false;
 	u64 wts, since;
 	int err;
 
@@ -371,8 +411,9 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 		mutex_unlock(&block->lock);
 		source.since = kdsm_memory_drops(coherence->frames);
 		err = kdsm_ownership_borrow(coherence, block, &source.node, &wts);
+		is_lent = !err;
 		since = ktime_get_ns();
-		if (!err)
+		if (is_lent)
 			err = kdsm_block_content(coherence, block, &source, wts, NULL);
 		if (!err && wts)
 			kdsm_lease_learn(coherence, since);
@@ -381,6 +422,11 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 		/* The lender may have evicted the content */
 		if (err == -ESTALE && !READ_ONCE(coherence->outcast))
 			continue;
+		/* It may have died after it gave the block away: ask the new owner, once */
+		if (err && is_lent && !is_down && source.node != block->owner) {
+			is_down = true;
+			continue;
+		}
 		/* kdsm_strict_forget() may have ended the loan */
 		if (err || block->reading == KDSM_READING_LENT)
 			break;
@@ -401,6 +447,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 {
 	unsigned int from = coherence->node;
 	u64 wts = block->wts, rts, since;
+	struct kdsm_recall recall;
 	bool has_copy;
 	int err;
 
@@ -435,13 +482,13 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
+	err = kdsm_recall_begin(coherence, block, from, &recall);
 	since = ktime_get_ns();
-	if (!has_copy)
+	if (!err && !has_copy)
 		err = kdsm_block_kept(coherence, block, coherence->frames, from, wts, NULL);
-	if (!has_copy && !err && wts)
+	if (!err && !has_copy && wts)
 		kdsm_lease_learn(coherence, since);
-	if (!err)
-		err = kdsm_readers_invalidate(coherence, block);
+	err = kdsm_recall_end(coherence, block, &recall, err);
 	mutex_lock(&block->lock);
 	if (err) {
 		/*

@@ -129,24 +129,39 @@ static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
 	return broadcast;
 }
 
-int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
-		   enum kdsm_message_type type, const void *data, unsigned int length,
-		   int *statuses, unsigned long timeout, unsigned int state)
+struct kdsm_broadcast *kdsm_broadcast_begin(struct kdsm_fabric *fabric,
+					    const unsigned long *nodes,
+					    enum kdsm_message_type type, const void *data,
+					    unsigned int length)
 {
-	struct kdsm_broadcast *broadcast;
+	return kdsm_broadcast_send(fabric, nodes, type, data, length, false);
+}
+
+int kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses, unsigned long timeout,
+		       unsigned int state)
+{
 	unsigned int i;
 	int err;
 
-	if (bitmap_empty(nodes, fabric->config.nodes))
-		return 0;
-	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length, false);
-	if (IS_ERR(broadcast))
-		return PTR_ERR(broadcast);
 	err = kdsm_broadcast_wait(broadcast, timeout, state);
 	for (i = 0; i < broadcast->count; i++)
 		statuses[broadcast->sendings[i].node] = READ_ONCE(broadcast->sendings[i].status);
 	kdsm_broadcast_put(broadcast);
 	return err;
+}
+
+int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
+		   enum kdsm_message_type type, const void *data, unsigned int length,
+		   int *statuses, unsigned long timeout, unsigned int state)
+{
+	struct kdsm_broadcast *broadcast;
+
+	if (bitmap_empty(nodes, fabric->config.nodes))
+		return 0;
+	broadcast = kdsm_broadcast_begin(fabric, nodes, type, data, length);
+	if (IS_ERR(broadcast))
+		return PTR_ERR(broadcast);
+	return kdsm_broadcast_end(broadcast, statuses, timeout, state);
 }
 
 void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,

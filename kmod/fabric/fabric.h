@@ -704,22 +704,51 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 		 void *reply, unsigned int *reply_length);
 
 /**
- * kdsm_broadcast() - send a request to several nodes in parallel and wait for the replies
+ * kdsm_broadcast_begin() - send a request to several nodes in parallel
  * @fabric: started
- * @nodes: bit set of the receivers, by node; this node may be one of them
+ * @nodes: bit set of the receivers, by node, not empty; this node may be one of them
  * @type: selects the handler
- * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
  * @length: in bytes
+ *
+ * Workers send, also to this node, so the caller may hold locks that handlers of this node do not
+ * take.
+ *
+ * Return: requests in flight, which the caller owns and passes to kdsm_broadcast_end(), or
+ * ERR_PTR(-ENOMEM): nothing was sent.
+ */
+struct kdsm_broadcast *kdsm_broadcast_begin(struct kdsm_fabric *fabric,
+					    const unsigned long *nodes,
+					    enum kdsm_message_type type, const void *data,
+					    unsigned int length);
+
+/**
+ * kdsm_broadcast_end() - wait for the replies
+ * @broadcast: of kdsm_broadcast_begin(); the call frees it
  * @statuses: by node; the call sets those of the receivers, as kdsm_message() returns them
  * @timeout: in jiffies, or MAX_SCHEDULE_TIMEOUT
  * @state: TASK_UNINTERRUPTIBLE or TASK_KILLABLE
  *
- * Workers send, also to this node, so the caller may hold locks that handlers of this node do not
- * take. Without a timeout the wait still ends in bounded time, because kdsm_message() does.
+ * Without a timeout the wait still ends in bounded time, because kdsm_message() does.
  *
  * Return: 0 if all requests ended. -ETIMEDOUT, or -ERESTARTSYS after a fatal signal: the other
- * requests are still in flight, and their statuses are -ETIMEDOUT. -ENOMEM: nothing was sent, and
- * no status is set.
+ * requests are still in flight, and their statuses are -ETIMEDOUT.
+ */
+int kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses, unsigned long timeout,
+		       unsigned int state);
+
+/**
+ * kdsm_broadcast() - as kdsm_broadcast_begin() and kdsm_broadcast_end()
+ * @fabric: started
+ * @nodes: bit set of the receivers, by node; may be empty
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ * @statuses: by node; the call sets those of the receivers
+ * @timeout: in jiffies, or MAX_SCHEDULE_TIMEOUT
+ * @state: TASK_UNINTERRUPTIBLE or TASK_KILLABLE
+ *
+ * Return: as those. After -ENOMEM no status is set.
  */
 int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 		   enum kdsm_message_type type, const void *data, unsigned int length,

@@ -44,6 +44,7 @@
 #define LATE_LOAN_TAKEN			(FAULT == 4)
 #define QUEUED_IS_NOT_CHECKED		(FAULT == 5)
 #define LOAN_MISSED_WHILE_ASKING	(FAULT == 6)
+#define SOURCE_IS_WRITER		(FAULT == 7)
 
 #define NOBODY	255
 #define bit(n)	(1 << (n))
@@ -69,9 +70,12 @@ chan reply[N] = [1] of { mtype, byte, byte };
 /* To a node: LEND with the lender and its timestamp; GRANT with node, timestamp and readers */
 chan lend[N] = [4] of { byte, byte };
 chan grant[N] = [1] of { byte, byte, byte };
-/* To a node: INVALIDATE with the writer and its timestamp; and those that arrive late */
-chan invalidate[N] = [1] of { byte, byte };
-chan late[N] = [2] of { byte, byte };
+/*
+ * To a node: INVALIDATE with the writer, its timestamp and the node with the content; and those
+ * that arrive late
+ */
+chan invalidate[N] = [1] of { byte, byte, byte };
+chan late[N] = [2] of { byte, byte, byte };
 
 /* Scratch variables, without meaning between steps */
 byte i, j, t;
@@ -188,7 +192,7 @@ inline copy_end(n, stamp)
 /* Serves the messages to a node, and ends the lease of a block that nodes wait for. */
 proctype wire(byte me)
 {
-	byte who, stamp, set;
+	byte who, stamp, set, source;
 
 end:	do
 	/* kdsm_coherence_serve_lend() */
@@ -205,26 +209,26 @@ end:	do
 	   }
 	/* kdsm_coherence_serve_invalidate() */
 	:: atomic {
-		invalidate[me]?<who,stamp> ->
+		invalidate[me]?<who,stamp,source> ->
 		if
-		:: lends(me, stamp) -> lent(me, who, stamp - 1)
+		:: lends(me, stamp) -> lent(me, source, stamp - 1)
 		:: !lends(me, stamp) && !keeps(me, stamp) ->
-			invalidate[me]?_,_;
+			invalidate[me]?_,_,_;
 			copy_end(me, stamp);
 			readers[who] = readers[who] & ~bit(me)
 		:: losses < LOSSES ->
 			losses++;
-			late[me]!who,stamp
+			late[me]!who,stamp,source
 		fi;
-		who = 0; stamp = 0
+		who = 0; stamp = 0; source = 0
 	   }
 	:: d_step {
-		late[me]?who,stamp ->
+		late[me]?who,stamp,source ->
 		if
-		:: lends(me, stamp) -> lent(me, who, stamp - 1)
+		:: lends(me, stamp) -> lent(me, source, stamp - 1)
 		:: else -> copy_end(me, stamp)
 		fi;
-		who = 0; stamp = 0
+		who = 0; stamp = 0; source = 0
 	   }
 	/* kdsm_ownership_pass() */
 	:: d_step {
@@ -322,25 +326,31 @@ write:	atomic {
 	};
 	role[me] == TAKING;
 	d_step {
-		if
-		:: state[me] == INVALID -> frame[me] = frame[from[me]]
-		:: else
-		fi;
 		wts[me]++;
 		wanted[me] = wts[me];
 		readers[me] = readers[me] & ~bit(me)
 	};
-	/* kdsm_readers_invalidate() */
+	/* kdsm_recall_begin() */
 	atomic {
 		do
 		:: who < N ->
 			if
-			:: readers[me] & bit(who) -> invalidate[who]!me,wts[me]
+			:: readers[me] & bit(who) && !SOURCE_IS_WRITER ->
+				invalidate[who]!me,wts[me],from[me]
+			:: readers[me] & bit(who) && SOURCE_IS_WRITER ->
+				invalidate[who]!me,wts[me],me
 			:: else
 			fi;
 			who++
 		:: else -> who = 0; break
 		od
+	};
+	/* The readers may fetch the content meanwhile */
+	d_step {
+		if
+		:: state[me] == INVALID -> frame[me] = frame[from[me]]
+		:: else
+		fi
 	};
 	readers[me] == 0;
 	d_step {

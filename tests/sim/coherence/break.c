@@ -35,22 +35,30 @@ bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 }
 
 /* Policy strict: a writer asks the readers to drop their copies. */
-int __wrap_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
-			  enum kdsm_message_type type, const void *data, unsigned int length,
-			  int *statuses, unsigned long timeout, unsigned int state)
+struct kdsm_broadcast *
+__wrap_kdsm_broadcast_begin(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			    enum kdsm_message_type type, const void *data, unsigned int length)
 {
 	DECLARE_BITMAP(asked, KDSM_MAX_NODES);
 	unsigned int node;
-	int err;
 
 	bitmap_copy(asked, nodes, sim.nodes);
-	for_each_set_bit(node, nodes, sim.nodes) {
-		statuses[node] = 0;
+	for_each_set_bit(node, nodes, sim.nodes)
 		if (sim_broken == BREAK_READER && sim_chance(10))
 			__clear_bit(node, asked);
-	}
-	err = __real_kdsm_broadcast(fabric, asked, type, data, length, statuses, timeout, state);
-	for_each_set_bit(node, asked, sim.nodes) {
+	return __real_kdsm_broadcast_begin(fabric, asked, type, data, length);
+}
+
+int __wrap_kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses,
+			      unsigned long timeout, unsigned int state)
+{
+	unsigned int node;
+	int err;
+
+	/* Of readers that were not asked */
+	memset(statuses, 0, sim.nodes * sizeof(*statuses));
+	err = __real_kdsm_broadcast_end(broadcast, statuses, timeout, state);
+	for (node = 0; node < sim.nodes; node++) {
 		if (sim_broken == BREAK_DEAD &&
 		    (statuses[node] == -ENOENT || statuses[node] == -EHOSTDOWN))
 			statuses[node] = -EIO;

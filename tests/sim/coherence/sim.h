@@ -546,12 +546,16 @@ bool __real_kdsm_signature_add(struct kdsm_signature *signature,
 			       const struct kdsm_notice *notice, struct kdsm_raised *raised);
 bool __wrap_kdsm_signature_add(struct kdsm_signature *signature,
 			       const struct kdsm_notice *notice, struct kdsm_raised *raised);
-int __real_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
-			  enum kdsm_message_type type, const void *data, unsigned int length,
-			  int *statuses, unsigned long timeout, unsigned int state);
-int __wrap_kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
-			  enum kdsm_message_type type, const void *data, unsigned int length,
-			  int *statuses, unsigned long timeout, unsigned int state);
+struct kdsm_broadcast *
+__real_kdsm_broadcast_begin(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			    enum kdsm_message_type type, const void *data, unsigned int length);
+struct kdsm_broadcast *
+__wrap_kdsm_broadcast_begin(struct kdsm_fabric *fabric, const unsigned long *nodes,
+			    enum kdsm_message_type type, const void *data, unsigned int length);
+int __real_kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses,
+			      unsigned long timeout, unsigned int state);
+int __wrap_kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses,
+			      unsigned long timeout, unsigned int state);
 int __real_kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 			enum kdsm_message_type type, const void *data, unsigned int length,
 			void *reply, unsigned int *reply_length);

@@ -535,21 +535,22 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 }
 
 /* Requests to several nodes, each in a fiber of the sender */
-struct broadcast {
+struct kdsm_broadcast {
 	struct kdsm_fabric *fabric;
 	enum kdsm_message_type type;
 	u8 data[KDSM_MESSAGE_ROOM];
 	unsigned int length, left, references;
 	struct sim_queue done;
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
 	int statuses[];			/* by node */
 };
 
 struct sending {
-	struct broadcast *broadcast;
+	struct kdsm_broadcast *broadcast;
 	unsigned int node;
 };
 
-static void broadcast_put(struct broadcast *broadcast)
+static void broadcast_put(struct kdsm_broadcast *broadcast)
 {
 	if (!--broadcast->references)
 		free(broadcast);
@@ -558,7 +559,7 @@ static void broadcast_put(struct broadcast *broadcast)
 static void send_one(void *arg)
 {
 	struct sending *sending = arg;
-	struct broadcast *broadcast = sending->broadcast;
+	struct kdsm_broadcast *broadcast = sending->broadcast;
 
 	in_flight--;
 	broadcast->statuses[sending->node] =
@@ -583,11 +584,11 @@ static u64 wait_for_connection(void)
  * Start the requests, which the caller waits for or not. The caller has a reference to the result;
  * NULL: no memory.
  */
-static struct broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsigned long *nodes,
+static struct kdsm_broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsigned long *nodes,
 					enum kdsm_message_type type, const void *data,
 					unsigned int length, bool waits)
 {
-	struct broadcast *broadcast;
+	struct kdsm_broadcast *broadcast;
 	struct sending *sending;
 	unsigned int node;
 
@@ -599,6 +600,7 @@ static struct broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsign
 	broadcast->length = length;
 	memcpy(broadcast->data, data, length);
 	broadcast->references = 1;
+	bitmap_copy(broadcast->nodes, nodes, sim.nodes);
 	for_each_set_bit(node, nodes, sim.nodes) {
 		sending = malloc(sizeof(*sending));
 		*sending = (struct sending) { broadcast, node };
@@ -612,24 +614,31 @@ static struct broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsign
 	return broadcast;
 }
 
-int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
-		   enum kdsm_message_type type, const void *data, unsigned int length,
-		   int *statuses, unsigned long timeout, unsigned int state)
+struct kdsm_broadcast *kdsm_broadcast_begin(struct kdsm_fabric *fabric,
+					    const unsigned long *nodes,
+					    enum kdsm_message_type type, const void *data,
+					    unsigned int length)
 {
-	struct broadcast *broadcast;
+	struct kdsm_broadcast *broadcast;
+
+	sim_might_sleep();
+	broadcast = broadcast_send(fabric, nodes, type, data, length, true);
+	return broadcast ?: ERR_PTR(-ENOMEM);
+}
+
+int kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses, unsigned long timeout,
+		       unsigned int state)
+{
 	unsigned int node;
 
 	sim_might_sleep();
 	if (timeout != MAX_SCHEDULE_TIMEOUT)
 		sim_fail(SIM_NONE, "a broadcast with a timeout");
-	broadcast = broadcast_send(fabric, nodes, type, data, length, true);
-	if (!broadcast)
-		return -ENOMEM;
 	while (broadcast->left) {
 		sim_prepare(&broadcast->done);
 		sim_block(&broadcast->done, U64_MAX);
 	}
-	for_each_set_bit(node, nodes, sim.nodes)
+	for_each_set_bit(node, broadcast->nodes, sim.nodes)
 		statuses[node] = broadcast->statuses[node];
 	broadcast_put(broadcast);
 	return 0;
@@ -638,7 +647,7 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,
 			  enum kdsm_message_type type, const void *data, unsigned int length)
 {
-	struct broadcast *broadcast;
+	struct kdsm_broadcast *broadcast;
 
 	sim_might_sleep();
 	if (bitmap_empty(nodes, sim.nodes))
