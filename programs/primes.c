@@ -74,7 +74,7 @@ static int lead(struct kdsm_tasks *tasks, uint32_t limit)
 
 static int take_part(struct kdsm_job *job, uint32_t limit)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_tasks *tasks;
 	uint64_t offset = 0;
 	int ret;

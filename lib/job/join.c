@@ -30,7 +30,7 @@ static int complete(struct kdsm_job *job, struct kdsm_job_attr *attr, struct kd_
 {
 	const char *bad;
 
-	if (attr->argsz != sizeof(*attr) || attr->flags & ~KDSM_JOB_LOCAL || attr->reserved ||
+	if (attr->flags & ~KDSM_JOB_LOCAL ||
 	    attr->size > KDSM_JOB_MOST || (attr->size && attr->rank >= attr->size) ||
 	    (attr->name && strlen(attr->name) >= sizeof(launch->name)))
 		return kd_job_failed(job, -EINVAL, "the attributes of the job are not valid");
@@ -85,14 +85,14 @@ static int open_cluster(struct kdsm_job *job, const struct kd_launch *launch)
 	int ret;
 
 	if (!launch->local)
-		ret = kdsm_open(&job->kdsm, 0);
+		ret = kdsm_open(0, &job->kdsm);
 	else if (launch->elsewhere)
 		return kd_job_failed(job, -EXDEV, "job %s has members on other nodes, but KDSM_LOCAL "
 				     "is for one machine", job->name);
 	else if (launch->size > 1)
 		ret = kd_shared_open(job->name, &job->kdsm);
 	else
-		ret = kdsm_open(&job->kdsm, KDSM_OPEN_LOCAL);
+		ret = kdsm_open(KDSM_OPEN_LOCAL, &job->kdsm);
 	if (ret && launch->local)
 		return kd_job_failed(job, ret, "job %s cannot use this machine alone: %s",
 				     job->name, remedy(ret));
@@ -107,7 +107,7 @@ static int open_cluster(struct kdsm_job *job, const struct kd_launch *launch)
 
 static int open_words(struct kdsm_job *job)
 {
-	struct kdsm_region_attr attr = { 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	char name[KDSM_NAME_SIZE];
 	int ret;
 
@@ -257,7 +257,11 @@ static uint32_t count_members(struct kdsm_job *job, uint32_t *counts)
 
 static int open_memory(struct kdsm_job *job, const struct kdsm_job_attr *attr)
 {
-	struct kdsm_region_attr region = { .size = attr->memory, .block_size = attr->block_size };
+	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
+		.size = attr->memory,
+		.block_size = attr->block_size,
+	};
 	uint32_t *counts = calloc(kdsm_nodes(job->kdsm), sizeof(*counts)), most;
 	int ret;
 
@@ -343,15 +347,20 @@ int kdsm_job_join(const struct kdsm_job_attr *given, struct kdsm_job **out)
 
 	*out = NULL;
 	if (!job)
-		return -ENOMEM;
-	if (given)
-		attr = *given;
-	job->handler = attr.failed;
-	job->context = attr.context;
+		return kd_no_reason(-ENOMEM);
+	/* Every version of the struct has these two, so they hold even if argsz is wrong. */
+	if (given) {
+		job->handler = given->failed;
+		job->context = given->context;
+	}
 	pthread_mutex_init(&job->lock, NULL);
 	pthread_cond_init(&job->stop, NULL);
+	ret = given ? KD_ARGUMENT_IN(kdsm_job_attr, &attr, given) : 0;
+	if (ret)
+		kd_job_failed(job, ret, "%s", kdsm_error(ret));
 	job->kdsm = attr.kdsm;
-	ret = complete(job, &attr, &launch);
+	if (!ret)
+		ret = complete(job, &attr, &launch);
 	if (!ret && !attr.kdsm)
 		ret = open_cluster(job, &launch);
 	if (!ret)

@@ -89,7 +89,7 @@ int main()
 	int ret;
 
 	attr.size = 1 << 20;
-	if (kdsm_open(&cluster, KDSM_OPEN_LOCAL) ||
+	if (kdsm_open(KDSM_OPEN_LOCAL, &cluster) ||
 	    kdsm_region_open(cluster, "coroutine", &attr, &region) ||
 	    kdsm_ring_open(region, lists, lists * 8, &ring))
 		return 1;

@@ -306,7 +306,8 @@ static void refused(void **state)
  */
 static int count_puts(struct member *member)
 {
-	struct kdsm_counts counts, before;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
+	struct kdsm_counts before = { .argsz = sizeof(before) };
 	double sum = 1;
 	int i;
 
@@ -575,6 +576,11 @@ static void bad_attributes(void **state)
 	struct kdsm_job_attr good = {
 		.argsz = sizeof(good), .flags = KDSM_JOB_LOCAL, .failed = told, .context = &member,
 	}, bad;
+	/* The struct of a program that was compiled with a later version of the header */
+	struct {
+		struct kdsm_job_attr attr;
+		uint64_t later;
+	} newer = { .later = 1 };
 	struct kdsm_job *job;
 	char name[64];
 
@@ -587,10 +593,9 @@ static void bad_attributes(void **state)
 	assert_int_equal(kdsm_job_join(&bad, &job), -EINVAL);		\
 	assert_null(job);						\
 } while (0)
-	REFUSED(argsz, 8);
+	REFUSED(argsz, 4);
 	REFUSED(flags, 2);
 	REFUSED(size, KDSM_JOB_MOST + 1);
-	REFUSED(reserved, 1);
 	REFUSED(name, name);
 	REFUSED(name, "a b");
 	bad = good;
@@ -598,7 +603,11 @@ static void bad_attributes(void **state)
 	bad.rank = 1;
 	assert_int_equal(kdsm_job_join(&bad, &job), -EINVAL);
 	assert_string_equal(member.message, "the attributes of the job are not valid");
-	assert_int_equal(kdsm_job_join(&good, &job), 0);
+	newer.attr = good;
+	newer.attr.argsz = sizeof(newer);
+	assert_int_equal(kdsm_job_join(&newer.attr, &job), -E2BIG);
+	newer.later = 0;
+	assert_int_equal(kdsm_job_join(&newer.attr, &job), 0);
 	assert_int_equal(kdsm_job_size(job), 1);
 	assert_int_equal(kdsm_job_leave(job), 0);
 }

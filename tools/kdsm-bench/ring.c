@@ -121,7 +121,8 @@ static int measure_way(struct work *work, const char *way, unsigned int flight,
 {
 	const struct options *options = work->run->options;
 	struct json_object *results, *object;
-	struct kdsm_counts before, counts;
+	struct kdsm_counts before = { .argsz = sizeof(before) };
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	double per_second, calls;
 	uint64_t begin;
 	int ret;
