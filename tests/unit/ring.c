@@ -62,6 +62,8 @@ static void coherent(void **state)
 
 	assert_int_equal(kdsm_region_open(kdsm, "coherent", &attr, &region), 0);
 	assert_int_equal(kdsm_ring_open(region, 4, 64, &ring), -EOPNOTSUPP);
+	assert_string_equal(kdsm_error(-EOPNOTSUPP),
+			    "region \"coherent\" is coherent; the call needs a partitioned one");
 	kdsm_region_close(region);
 }
 
