@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <kdsm/job.h>
 #include <kdsm/task.h>
 
@@ -119,6 +118,6 @@ int main(int argc, char **argv)
 	kdsm_job_join(&attr, &job);
 	ret = take_part(job, limit);
 	if (ret)
-		errx(EXIT_FAILURE, "%s", strerror(-ret));
+		errx(EXIT_FAILURE, "%s", kdsm_error(ret));
 	return kdsm_job_leave(job);
 }

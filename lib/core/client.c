@@ -32,7 +32,9 @@ static int open_backend(unsigned int flags, const char *shared, struct kdsm **ou
 	pthread_mutex_init(&kdsm->settle_lock, NULL);
 
 	if (shared) {
-		ret = kdsm_local_share(kdsm, shared);
+		ret = kd_no_reason(kdsm_local_share(kdsm, shared));
+		if (ret == -EBUSY)
+			kd_because(ret, "this process has used the local backend already");
 	} else if (flags & KDSM_OPEN_LOCAL) {
 		ret = kdsm_local_open(kdsm);
 	} else {

@@ -235,10 +235,8 @@ static int meet(struct kdsm_job *job, struct head head, void *data, kdsm_job_com
 /* Refuse an argument, which ends the job unless the program has a function failed. */
 static int refuse(struct kdsm_job *job, const char *name)
 {
-	if (job->handler)
-		return -EINVAL;
-	return kd_job_failed(job, -EINVAL, "job %s: %s: an argument is out of range", job->name,
-			     name);
+	kd_because(-EINVAL, "job %s: %s: an argument is out of range", job->name, name);
+	return job->handler ? -EINVAL : kd_job_failed(job, -EINVAL, "%s", kdsm_error(-EINVAL));
 }
 
 int kdsm_job_barrier(struct kdsm_job *job)

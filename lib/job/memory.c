@@ -31,10 +31,9 @@ static int take(struct kdsm_job *job, const char *what, uint64_t bytes, uint64_t
 		*used = round_up(*used + bytes, to) < end ? round_up(*used + bytes, to) : end;
 		return 0;
 	}
-	if (job->handler)
-		return ret;
-	return kd_job_failed(job, ret, "job %s: no room for %" PRIu64 " bytes of %s, of which %"
-			     PRIu64 " are left", job->name, bytes, what, end - *used);
+	kd_because(ret, "job %s: no room for %" PRIu64 " bytes of %s, of which %" PRIu64
+		   " are left", job->name, bytes, what, end - *used);
+	return job->handler ? ret : kd_job_failed(job, ret, "%s", kdsm_error(ret));
 }
 
 void *kdsm_job_alloc(struct kdsm_job *job, uint64_t bytes)

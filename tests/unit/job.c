@@ -603,6 +603,7 @@ static void bad_attributes(void **state)
 	bad.rank = 1;
 	assert_int_equal(kdsm_job_join(&bad, &job), -EINVAL);
 	assert_string_equal(member.message, "the attributes of the job are not valid");
+	assert_string_equal(kdsm_error(-EINVAL), member.message);
 	newer.attr = good;
 	newer.attr.argsz = sizeof(newer);
 	assert_int_equal(kdsm_job_join(&newer.attr, &job), -E2BIG);
