@@ -82,7 +82,7 @@ help:
 	@echo 'make user          libkdsm and the tools, into build/lib and build/bin'
 	@echo 'make programs      example programs of coherent regions, into build/programs'
 	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
-	@echo 'make install-PART  the PART module, lib, tools or doc; only module needs a kernel build tree'
+	@echo 'make install-PART  the PART module, lib, python, tools or doc; only module needs a kernel build tree'
 	@echo 'make uninstall     remove what install put there; uninstall-PART removes one part'
 	@echo 'make dist          the source as build/dist/kdsm-VERSION.tar.xz'
 	@echo 'make deb           Debian packages, into build/deb; the module by DKMS'
