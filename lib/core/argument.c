@@ -23,22 +23,23 @@ static int check(const char *type, size_t argsz)
 
 int kd_argument_in(const char *type, void *own, size_t size, const void *argument)
 {
+	const size_t head = sizeof(size_t);
 	const unsigned char *from = argument;
 	size_t argsz, i;
 	int ret;
 
+	memset(own, 0, size);
+	memcpy(own, &size, sizeof(size));
 	memcpy(&argsz, from, sizeof(argsz));
 	ret = check(type, argsz);
 	if (ret)
 		return ret;
+	memcpy((unsigned char *)own + head, from + head, (argsz < size ? argsz : size) - head);
 	for (i = size; i < argsz; i++)
 		if (from[i])
 			return kd_because(-E2BIG,
 					  "%s: byte %zu is not 0, but this version of libkdsm knows %zu bytes",
 					  type, i, size);
-	memset(own, 0, size);
-	memcpy(own, from, argsz < size ? argsz : size);
-	memcpy(own, &size, sizeof(size));
 	return 0;
 }
 

@@ -218,6 +218,8 @@ int kd_no_reason(int error);
  * @argument: struct of the caller. Fields that it lacks are 0 in @own; fields that this version
  *	does not know must be 0
  *
+ * On failure, @own has the fields of @argument that are certainly there: none if argsz is no size.
+ *
  * Return: 0, -EINVAL, or -E2BIG.
  */
 int kd_argument_in(const char *type, void *own, size_t size, const void *argument);

@@ -30,10 +30,18 @@ static int complete(struct kdsm_job *job, struct kdsm_job_attr *attr, struct kd_
 {
 	const char *bad;
 
-	if (attr->flags & ~KDSM_JOB_LOCAL ||
-	    attr->size > KDSM_JOB_MOST || (attr->size && attr->rank >= attr->size) ||
-	    (attr->name && strlen(attr->name) >= sizeof(launch->name)))
-		return kd_job_failed(job, -EINVAL, "the attributes of the job are not valid");
+	if (attr->flags & ~KDSM_JOB_LOCAL)
+		return kd_job_failed(job, -EINVAL, "there is no flag %#x of a job",
+				     attr->flags & ~KDSM_JOB_LOCAL);
+	if (attr->size > KDSM_JOB_MOST)
+		return kd_job_failed(job, -EINVAL, "a job has at most %u members, not %u",
+				     KDSM_JOB_MOST, attr->size);
+	if (attr->size && attr->rank >= attr->size)
+		return kd_job_failed(job, -EINVAL, "rank %u is not below the size of the job, %u",
+				     attr->rank, attr->size);
+	if (attr->name && strlen(attr->name) >= sizeof(launch->name))
+		return kd_job_failed(job, -EINVAL, "job \"%.16s...\": the name has more than %zu "
+				     "characters", attr->name, sizeof(launch->name) - 1);
 	if (kd_launch_read(launch, &bad))
 		return kd_job_failed(job, -EINVAL, "the value of %s is not valid", bad);
 	if (attr->name)
@@ -328,14 +336,12 @@ int kdsm_job_join(const struct kdsm_job_attr *given, struct kdsm_job **out)
 	*out = NULL;
 	if (!job)
 		return kd_no_reason(-ENOMEM);
-	/* Every version of the struct has these two, so they hold even if argsz is wrong. */
-	if (given) {
-		job->handler = given->failed;
-		job->context = given->context;
-	}
 	pthread_mutex_init(&job->lock, NULL);
 	pthread_cond_init(&job->stop, NULL);
 	ret = given ? KD_ARGUMENT_IN(kdsm_job_attr, &attr, given) : 0;
+	/* Known even if the struct has more fields than this version, but not if argsz is no size */
+	job->handler = attr.failed;
+	job->context = attr.context;
 	if (ret)
 		kd_job_failed(job, ret, "%s", kdsm_error(ret));
 	job->kdsm = attr.kdsm;
