@@ -15,9 +15,9 @@ static int explain(int error, unsigned int entries, size_t buffer_size)
 	switch (error) {
 	case -EINVAL:
 		return kd_because(error,
-				  "a ring cannot have %u entries and a buffer of %zu bytes: at most %u and %llu",
-				  entries, buffer_size, KDSM_RING_MAX_ENTRIES,
-				  (unsigned long long)KDSM_RING_MAX_BUFFER);
+				  "a ring has 1 to %u entries and at most %llu bytes of buffer, not %u and %zu",
+				  KDSM_RING_MAX_ENTRIES, (unsigned long long)KDSM_RING_MAX_BUFFER,
+				  entries, buffer_size);
 	case -EDQUOT:
 		return kd_because(error,
 				  "a ring with a buffer of %zu bytes would exceed RLIMIT_MEMLOCK (ulimit -l)",
