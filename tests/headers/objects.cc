@@ -1,33 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Every class of kdsm.hpp, on the local backend. Run by tests/languages; silent if all is well. */
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <numeric>
 #include <shared_mutex>
-#include <string_view>
 #include <thread>
 
 #include <kdsm/kdsm.hpp>
 
-#define EXPECT(condition) \
-	((condition) ? (void)0 : \
-	 (std::fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition), std::exit(1)))
+#include "expect.hh"
 
 using namespace std::chrono_literals;
-
-template <typename Call>
-static void fails(int error, std::string_view text, Call call)
-{
-	try {
-		call();
-	} catch (const kdsmxx::error &e) {
-		EXPECT(e.code() == std::error_code(error, std::generic_category()));
-		EXPECT(e.what() == text);
-		return;
-	}
-	EXPECT(!"the call failed");
-}
 
 static void use_places(kdsmxx::cluster &cluster)
 {

@@ -14,6 +14,8 @@
  *   - Values that are put into regions are trivially copyable.
  *   - raw() of each object returns the object of the C functions, for calls that have no form here.
  *   - The namespace is kdsmxx, because kdsm is a struct.
+ *
+ * <kdsm/job.hpp> has jobs, <kdsm/ring.hpp> rings and coroutines.
  */
 #ifndef KDSM_HPP
 #define KDSM_HPP
@@ -47,7 +49,12 @@ class error : public std::system_error {
 public:
 	/* number is a negative errno that a function of libkdsm has just returned in this thread. */
 	explicit error(int number)
-		: std::system_error(-number, std::generic_category()), text(kdsm_error(number))
+		: error(number, kdsm_error(number))
+	{
+	}
+
+	error(int number, std::string text)
+		: std::system_error(-number, std::generic_category()), text(std::move(text))
 	{
 	}
 
@@ -99,6 +106,22 @@ inline bool unless(int error, int returned)
 	return returned != error && check(returned) >= 0;
 }
 
+/* Closes an object of the C functions, unless another object does so. */
+template <auto Close>
+struct closer {
+	bool owns = true;
+
+	template <typename Object>
+	void operator()(Object *object) const
+	{
+		if (owns)
+			Close(object);
+	}
+};
+
+template <auto Close, typename Object>
+using owner = std::unique_ptr<Object, closer<Close>>;
+
 template <typename T>
 concept value = std::is_trivially_copyable_v<T>;
 
@@ -114,6 +137,9 @@ public:
 		check(kdsm_open(flags, &opened));
 		handle.reset(opened);
 	}
+
+	/* An object that another one owns, and closes */
+	static cluster borrow(struct kdsm *opened) { return cluster(opened, false); }
 
 	unsigned int node() const { return kdsm_node(raw()); }
 	unsigned int nodes() const { return kdsm_nodes(raw()); }
@@ -144,10 +170,9 @@ public:
 	struct kdsm *raw() const { return handle.get(); }
 
 private:
-	struct closer {
-		void operator()(struct kdsm *kdsm) const { kdsm_close(kdsm); }
-	};
-	std::unique_ptr<struct kdsm, closer> handle;
+	owner<kdsm_close, struct kdsm> handle;
+
+	cluster(struct kdsm *opened, bool owns) : handle(opened, { owns }) {}
 };
 
 /* ---- regions ---- */
@@ -181,7 +206,10 @@ public:
 	}
 
 	/* Take over a region that the C functions have opened. */
-	explicit region(struct kdsm_region *opened) : handle(opened) {}
+	explicit region(struct kdsm_region *opened) : region(opened, true) {}
+
+	/* A region that another object owns, and closes */
+	static region borrow(struct kdsm_region *opened) { return region(opened, false); }
 
 	uint64_t size() const { return kdsm_region_size(raw()); }
 	uint64_t part_size() const { return kdsm_region_part_size(raw()); }
@@ -342,10 +370,9 @@ public:
 	struct kdsm_region *raw() const { return handle.get(); }
 
 private:
-	struct closer {
-		void operator()(struct kdsm_region *region) const { kdsm_region_close(region); }
-	};
-	std::unique_ptr<struct kdsm_region, closer> handle;
+	owner<kdsm_region_close, struct kdsm_region> handle;
+
+	region(struct kdsm_region *opened, bool owns) : handle(opened, { owns }) {}
 
 	void open(cluster &cluster, const std::string &name, const struct kdsm_region_attr *attr)
 	{
@@ -468,10 +495,7 @@ public:
 	struct kdsm_lock *raw() const { return handle.get(); }
 
 private:
-	struct closer {
-		void operator()(struct kdsm_lock *lock) const { kdsm_lock_close(lock); }
-	};
-	std::unique_ptr<struct kdsm_lock, closer> handle;
+	owner<kdsm_lock_close, struct kdsm_lock> handle;
 
 	void open(region &region, const char *name, uint32_t number, enum kdsm_lock_kind kind)
 	{
@@ -589,10 +613,7 @@ public:
 	struct kdsm_heap *raw() const { return handle.get(); }
 
 private:
-	struct closer {
-		void operator()(struct kdsm_heap *heap) const { kdsm_heap_close(heap); }
-	};
-	std::unique_ptr<struct kdsm_heap, closer> handle;
+	owner<kdsm_heap_close, struct kdsm_heap> handle;
 
 	void *do_allocate(std::size_t bytes, std::size_t alignment) override
 	{
