@@ -15,6 +15,8 @@ text of kdsm_error(3). Timeouts are in seconds, and None never ends.
 
 Memory of a region is a memoryview, or a NumPy array if NumPy is installed. A region that is closed
 stays mapped until its last view is gone; a cluster stays open until its last region is gone.
+
+kdsm.job has jobs, kdsm.ring rings, and kdsm.reach searches.
 """
 
 import ctypes
@@ -63,15 +65,19 @@ def strerror(number):
 
 
 class _Object:
-    """A pointer of the library, which is closed when nothing refers to it any more."""
+    """A pointer of the library, which is closed when nothing refers to it any more.
 
-    def __init__(self, pointer, close, parent=None):
+    Without close the parent closes it.
+    """
+
+    def __init__(self, pointer, close=None, parent=None):
         self.pointer = pointer
         self.close = close
         self.parent = parent
 
     def __del__(self):
-        self.close(self.pointer)
+        if self.close:
+            self.close(self.pointer)
 
 
 class _Closable:
@@ -99,10 +105,12 @@ class _Closable:
 class Cluster(_Closable):
     """An open cluster: kdsm_open(3)."""
 
-    def __init__(self, flags=0):
-        pointer = _c.P()
-        _c.open_cluster(flags, byref(pointer))
-        self._object = _Object(pointer, _c.close_cluster)
+    def __init__(self, flags=0, *, opened=None):
+        if opened is None:
+            pointer = _c.P()
+            _c.open_cluster(flags, byref(pointer))
+            opened = _Object(pointer, _c.close_cluster)
+        self._object = opened
 
     @property
     def node(self):
@@ -197,6 +205,22 @@ def _buffer(data, writable=False):
     return ctypes.cast(ctypes.c_char_p(copy), ctypes.c_void_p), view.nbytes, copy
 
 
+def _view(address, length, owner):
+    """Memory as a memoryview of bytes, which keeps its owner open as long as there are views."""
+    array = (ctypes.c_ubyte * length).from_address(address)
+    array.owner = owner
+    return memoryview(array).cast("B")
+
+
+def _as_array(memory, dtype, shape):
+    """A NumPy array in the first bytes of memory; shape -1: in all of it."""
+    import numpy
+    dtype = numpy.dtype(dtype)
+    if shape == -1:
+        return numpy.frombuffer(memory[:len(memory) - len(memory) % dtype.itemsize], dtype)
+    return numpy.frombuffer(memory, dtype, int(numpy.prod(shape))).reshape(shape)
+
+
 class Region(_Closable):
     """A region: kdsm_region_open(3)."""
 
@@ -218,20 +242,11 @@ class Region(_Closable):
         """This node's part, or all of a coherent region: a memoryview of bytes."""
         part = _c.region_part(self._pointer)
         length = self.part_size if part else self.size
-        array = (ctypes.c_ubyte * length).from_address(part or _c.region_address(self._pointer))
-        array.region = self._object  # stays open as long as a view of its memory
-        return memoryview(array).cast("B")
+        return _view(part or _c.region_address(self._pointer), length, self._object)
 
     def array(self, dtype="u8", shape=-1, offset=0):
         """The same memory as a NumPy array, from an offset in bytes on."""
-        import numpy
-        dtype = numpy.dtype(dtype)
-        memory = self.memory[offset:]
-        if shape == -1:
-            memory = memory[:len(memory) - len(memory) % dtype.itemsize]
-            return numpy.frombuffer(memory, dtype)
-        count = int(numpy.prod(shape))
-        return numpy.frombuffer(memory, dtype, count).reshape(shape)
+        return _as_array(self.memory[offset:], dtype, shape)
 
     # ---- operations on places of a partitioned region ----
 

@@ -7,8 +7,8 @@ the headers. Programs use the package kdsm, not this module.
 
 import ctypes
 import errno
-from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint16,
-                    c_uint32, c_uint64, c_uint8, c_void_p)
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_size_t,
+                    c_uint, c_uint16, c_uint32, c_uint64, c_uint8, c_void_p)
 
 SONAME = "libkdsm.so.0"
 LOCATION_SIZE = 64
@@ -95,6 +95,34 @@ class TreeBarrierState(Structure):
                 ("child_count", c_uint8), ("order", c_uint8)]
 
 
+FAILED = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+
+class JobAttr(Structure):
+    c_name = "kdsm_job_attr"
+    _fields_ = [("argsz", c_size_t), ("name", c_char_p), ("kdsm", c_void_p), ("flags", c_uint32),
+                ("size", c_uint32), ("rank", c_uint32), ("block_size", c_uint32),
+                ("memory", c_uint64), ("sync", c_uint64), ("timeout", c_uint64),
+                ("failed", FAILED), ("context", c_void_p)]
+
+
+class SpreadState(Structure):
+    c_name = "kdsm_spread"
+    _fields_ = [("base", c_void_p), ("count", c_uint64), ("size", c_uint64), ("stride", c_uint64),
+                ("members", c_uint32), ("reserved", c_uint32)]
+
+
+class LoopState(Structure):
+    c_name = "kdsm_loop"
+    _fields_ = [("job", c_void_p), ("count", c_uint64), ("chunk", c_uint64), ("place", c_uint64)]
+
+
+class Completion(Structure):
+    c_name = "kdsm_ring_completion"
+    _fields_ = [("data", c_uint64), ("result", c_uint64), ("status", c_int32), ("opcode", c_uint8),
+                ("reserved", c_uint8), ("node", c_uint16), ("reserved2", c_uint64)]
+
+
 # ---- functions ----
 
 class Library:
@@ -102,7 +130,7 @@ class Library:
 
     def __init__(self, name):
         try:
-            self.library = ctypes.CDLL(name)
+            self.library = ctypes.CDLL(name, use_errno=True)
         except OSError as error:
             raise ImportError(f"{error}: install libkdsm, or set LD_LIBRARY_PATH") from None
 
@@ -223,3 +251,39 @@ unlock = kdsm.checked("kdsm_unlock", P)
 read_lock_interruptible = kdsm.checked("kdsm_read_lock_interruptible", P, c_uint64)
 read_lock_try = kdsm.checked("kdsm_read_lock_try", P)
 read_unlock = kdsm.checked("kdsm_read_unlock", P)
+
+job_join = kdsm.checked("kdsm_job_join", POINTER(JobAttr), POINTER(P))
+job_leave = kdsm.plain("kdsm_job_leave", c_int, P)
+job_abort = kdsm.plain("kdsm_job_abort", None, P)
+job_rank = kdsm.plain("kdsm_job_rank", c_uint32, P)
+job_size = kdsm.plain("kdsm_job_size", c_uint32, P)
+job_node = kdsm.plain("kdsm_job_node", c_uint, P, c_uint32)
+job_nodes = kdsm.plain("kdsm_job_nodes", c_uint, P)
+job_name = kdsm.plain("kdsm_job_name", c_char_p, P)
+job_cluster = kdsm.plain("kdsm_job_cluster", c_void_p, P)
+job_region = kdsm.plain("kdsm_job_region", c_void_p, P)
+job_sync = kdsm.plain("kdsm_job_sync", c_void_p, P)
+job_barrier = kdsm.checked("kdsm_job_barrier", P)
+job_broadcast = kdsm.checked("kdsm_job_broadcast", P, c_uint32, c_void_p, c_size_t)
+job_allreduce = kdsm.checked("kdsm_job_allreduce", P, c_int, c_int, c_void_p, c_size_t)
+job_reduce = kdsm.checked("kdsm_job_reduce", P, c_uint32, c_int, c_int, c_void_p, c_size_t)
+job_scan = kdsm.checked("kdsm_job_scan", P, c_int, c_int, c_void_p, c_size_t)
+job_allgather = kdsm.checked("kdsm_job_allgather", P, c_void_p, c_size_t, c_void_p)
+job_alloc = kdsm.plain("kdsm_job_alloc", c_void_p, P, c_uint64)
+job_alloc_sync = kdsm.checked("kdsm_job_alloc_sync", P, c_uint64, POINTER(c_uint64))
+job_spread = kdsm.checked("kdsm_job_spread", P, c_uint64, c_uint64, POINTER(SpreadState))
+job_loop = kdsm.checked("kdsm_job_loop", P, c_uint64, c_uint64, POINTER(LoopState))
+loop_next = kdsm.checked("kdsm_loop_next", POINTER(LoopState), POINTER(c_uint64), POINTER(c_uint64))
+
+ring_open = kdsm.checked("kdsm_ring_open", P, c_uint, c_size_t, POINTER(P))
+ring_close = kdsm.plain("kdsm_ring_close", None, P)
+ring_buffer = kdsm.plain("kdsm_ring_buffer", c_void_p, P)
+ring_buffer_size = kdsm.plain("kdsm_ring_buffer_size", c_size_t, P)
+ring_fd = kdsm.plain("kdsm_ring_fd", c_int, P)
+ring_prep_get = kdsm.checked("kdsm_ring_prep_get", *PLACE, c_void_p, c_size_t, c_uint64)
+ring_prep_put = kdsm.checked("kdsm_ring_prep_put", *PLACE, c_void_p, c_size_t, c_uint64)
+ring_prep_cas = kdsm.checked("kdsm_ring_prep_cas", *PLACE, c_uint64, c_uint64, c_uint64)
+ring_prep_faa = kdsm.checked("kdsm_ring_prep_faa", *PLACE, c_uint64, c_uint64)
+ring_submit = kdsm.checked("kdsm_ring_submit", P)
+ring_wait = kdsm.checked("kdsm_ring_wait", P, c_uint, c_uint64)
+ring_reap = kdsm.plain("kdsm_ring_reap", c_uint, P, POINTER(Completion), c_uint)

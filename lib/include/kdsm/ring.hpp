@@ -119,7 +119,7 @@ private:
 	template <typename Result>
 	friend class pending;
 
-	/* Who waits for an operation. The ring calls one of the functions, once. */
+	/* The waiter of an operation: the ring calls one of the functions, once. */
 	class waiter {
 	public:
 		virtual void complete(int status, uint64_t former) = 0;
@@ -275,8 +275,9 @@ private:
 };
 
 /*
- * An operation that was started, for ring::wait() or co_await, which throw its error. It stays
- * where it was made. One that is destroyed early still takes effect, but nobody learns its result.
+ * An operation that was started, for ring::wait() or co_await, which throw its error. The object
+ * cannot be moved. Destroying the object early does not cancel the operation; only the result is
+ * lost.
  */
 template <typename Result>
 class [[nodiscard]] pending final : private ring::waiter {
@@ -348,14 +349,14 @@ private:
 };
 
 /*
- * What a coroutine returns that begins at once and runs until it waits for an operation. The object
- * owns the coroutine: destroying it early ends the coroutine where it waits. ring::wait(), and
+ * A coroutine that begins at once, and waits for operations of a ring or for other tasks. The task
+ * owns the coroutine: destroying a task early ends the coroutine where it waits. ring::wait(), and
  * co_await in another coroutine, return the value, or throw the exception that left the coroutine.
  */
 template <typename T = void>
 class [[nodiscard]] task {
 	struct promise_base {
-		std::coroutine_handle<> next;	/* who waits for this one */
+		std::coroutine_handle<> next;	/* of the coroutine that waits for this one */
 		std::exception_ptr exception;
 
 		struct final_awaiter {
