@@ -255,7 +255,9 @@ static int open_percent(struct kdsm *own, unsigned int percent, struct kdsm_regi
 
 static const struct kdsm_region_attr kept = { .argsz = sizeof(kept), .flags = KDSM_REGION_KEEP },
 	/* Large blocks, because each write to a new block takes messages */
-	released = { .policy = KDSM_POLICY_RELEASE, .block_size = 2U << 20 };
+	released = {
+		.argsz = sizeof(released), .policy = KDSM_POLICY_RELEASE, .block_size = 2U << 20,
+	};
 
 /* keep_percent is 10 and user_percent 20 */
 static int quota_as_nobody(void)
