@@ -67,17 +67,30 @@ def strerror(number):
 class _Object:
     """A pointer of the library, which is closed when nothing refers to it any more.
 
-    Without close the parent closes it.
+    Without close the parent closes it. The parent is closed later: references alone do not say so,
+    because the collector of garbage deletes parents and children in any order.
     """
+
+    closing = True  # False while the program ends and jobs have been left
 
     def __init__(self, pointer, close=None, parent=None):
         self.pointer = pointer
         self.close = close
         self.parent = parent
+        self.users = 1
+        if parent:
+            parent.users += 1
 
     def __del__(self):
-        if self.close:
-            self.close(self.pointer)
+        self.release()
+
+    def release(self):
+        self.users -= 1
+        if self.users == 0 and self.closing:
+            if self.close:
+                self.close(self.pointer)
+            if self.parent:
+                self.parent.release()
 
 
 class _Closable:
@@ -275,9 +288,9 @@ class Region(_Closable):
         return former.value
 
     def faa(self, node, offset, add):
-        """Fetch-and-add; returns the value before."""
+        """Fetch-and-add; returns the value before. add may be negative."""
         former = c_uint64()
-        _c.faa(self._pointer, node, offset, add, byref(former))
+        _c.faa(self._pointer, node, offset, add % 2**64, byref(former))
         return former.value
 
     def put_notify(self, node, offset, value):
@@ -342,9 +355,9 @@ class Region(_Closable):
         return former.value
 
     def atomic_add(self, offset, add, size=8, order=0):
-        """Add to a word; returns the value before."""
+        """Add to a word; returns the value before. add may be negative."""
         former = c_uint64()
-        _c.atomic_add(self._pointer, offset, size, order, add, byref(former))
+        _c.atomic_add(self._pointer, offset, size, order, add % 2**(8 * size), byref(former))
         return former.value
 
     def atomic_cas(self, offset, expected, desired, size=8, order=0):

@@ -7,8 +7,9 @@ the headers. Programs use the package kdsm, not this module.
 
 import ctypes
 import errno
-from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_size_t,
-                    c_uint, c_uint16, c_uint32, c_uint64, c_uint8, c_void_p)
+import operator
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32,
+                    c_size_t, c_uint, c_uint16, c_uint32, c_uint64, c_uint8, c_void_p)
 
 SONAME = "libkdsm.so.0"
 LOCATION_SIZE = 64
@@ -125,6 +126,22 @@ class Completion(Structure):
 
 # ---- functions ----
 
+class InRange:
+    """An argument that is an integer of a type, which ctypes alone would cut off."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.most = 2**(8 * ctypes.sizeof(kind)) - 1
+
+    def from_param(self, value):
+        if not 0 <= operator.index(value) <= self.most:
+            raise OverflowError(f"{value} is not between 0 and {self.most}")
+        return self.kind(value)
+
+
+IN_RANGE = {kind: InRange(kind) for kind in (c_size_t, c_uint, c_uint32, c_uint64)}
+
+
 class Library:
     """A shared library, whose functions raise Error for a negative result."""
 
@@ -144,7 +161,7 @@ class Library:
         """A function whose result is no error."""
         function = getattr(self.library, name)
         function.restype = result
-        function.argtypes = arguments
+        function.argtypes = [IN_RANGE.get(argument, argument) for argument in arguments]
         return function
 
 
@@ -178,7 +195,11 @@ def timeout_of(seconds):
 
 def sized(struct, **fields):
     """A struct whose argsz is set."""
-    return struct(argsz=ctypes.sizeof(struct), **fields)
+    made = struct(argsz=ctypes.sizeof(struct), **fields)
+    for name, value in fields.items():
+        if isinstance(value, int) and getattr(made, name) != value:
+            raise OverflowError(f"{name} cannot be {value}")
+    return made
 
 
 kdsm = Library(SONAME)

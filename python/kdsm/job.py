@@ -13,6 +13,7 @@ All members make collective calls in the same order and with arguments of the sa
 """
 
 import array
+import atexit
 import ctypes
 import weakref
 from ctypes import byref, c_uint64
@@ -46,6 +47,17 @@ def _elements(value):
     return value, _TYPES[view.format], view.nbytes // 8
 
 
+_joined = weakref.WeakSet()
+
+
+@atexit.register
+def _leave_all():
+    """Leave jobs whose views exist until the program ends; other members wait for that."""
+    for job in list(_joined):
+        _Object.closing = False
+        _c.job_leave(job.pointer)
+
+
 class Job(_Closable):
     """This process's membership in a job.
 
@@ -67,9 +79,8 @@ class Job(_Closable):
                         timeout=0 if timeout is None else _c.timeout_of(timeout))
         pointer = _c.P()
         _c.job_join(byref(attr), byref(pointer))
-        self._object = _Object(pointer, parent=cluster._object if cluster else None)
-        # Not when the interpreter likes: other members wait for this one.
-        weakref.finalize(self._object, _c.job_leave, pointer)
+        self._object = _Object(pointer, _c.job_leave, cluster._object if cluster else None)
+        _joined.add(self._object)
 
         def borrowed(function):
             return _Object(_c.P(function(pointer)), parent=self._object)

@@ -35,7 +35,8 @@ class Operation:
             self._ring.run()
         if self._status:
             name, length, node, offset = self._what
-            raise _c.Error(-self._status, f"{name} of {length} bytes, node {node}, offset {offset}: "
+            raise _c.Error(-self._status,
+                           f"{name} of {length} bytes, node {node}, offset {offset}: "
                            f"{_c.strerror(self._status).decode()}")
         return self._value
 
@@ -94,7 +95,7 @@ class Ring(_Closable):
     def faa(self, node, offset, add, done=None):
         """Start a fetch-and-add."""
         self._take()
-        return self._start(_c.ring_prep_faa, ("faa", 8, node, offset), (add,), done)
+        return self._start(_c.ring_prep_faa, ("faa", 8, node, offset), (add % 2**64,), done)
 
     def _take(self, length=0):
         """Make the last of _unused an item for an operation; returns the address of its memory."""
