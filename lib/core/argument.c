@@ -79,6 +79,10 @@ int kd_misaligned(uint64_t offset, unsigned int unit)
 
 int kd_no_node(const struct kdsm *kdsm, unsigned int node)
 {
+	/* The field of an operation holds no larger number. */
+	if (node >= UINT16_MAX)
+		return kd_because(-EINVAL, "there is no such node: the cluster has nodes 0 to %u",
+				  kdsm->nodes - 1);
 	return kd_because(-EINVAL, "there is no node %u: the cluster has nodes 0 to %u",
 			  node, kdsm->nodes - 1);
 }

@@ -45,6 +45,7 @@ const char *kdsm_strerror(int error)
 	} meaning[] = {
 		{ 0, "success" },
 		{ EADDRINUSE, "this process uses the address of the region for another mapping" },
+		{ ECANCELED, "the job, or what the call would wait for, was ended" },
 		{ EDEADLK, "the caller would wait for itself" },
 		{ EHOSTDOWN, "a node cannot be reached" },
 		{ EINVAL, "an argument is invalid, or does not fit the object" },
@@ -58,6 +59,7 @@ const char *kdsm_strerror(int error)
 		{ EPROTO, "the other side has another version, or memory was overwritten" },
 		{ ERANGE, "the bytes are not inside the region or part" },
 		{ ESTALE, "other nodes took this node for dead, and discarded blocks" },
+		{ ETIMEDOUT, "the time was over, or a node did not answer in time" },
 		{ EUSERS, "the job has as many workers or processes as it may have" },
 	};
 	size_t i;

@@ -235,8 +235,8 @@ static int meet(struct kdsm_job *job, struct head head, void *data, kdsm_job_com
 /* ---- the calls ---- */
 
 /* Refuse an argument, which ends the job unless the program has a function failed. */
-static int __attribute__((format(printf, 2, 3))) refuse(struct kdsm_job *job,
-							  const char *format, ...)
+static int __attribute__((format(printf, 2, 3)))
+refuse(struct kdsm_job *job, const char *format, ...)
 {
 	char text[160];
 	va_list list;

@@ -339,7 +339,7 @@ int kdsm_job_join(const struct kdsm_job_attr *given, struct kdsm_job **out)
 	pthread_mutex_init(&job->lock, NULL);
 	pthread_cond_init(&job->stop, NULL);
 	ret = given ? KD_ARGUMENT_IN(kdsm_job_attr, &attr, given) : 0;
-	/* Known even if the struct has more fields than this version, but not if argsz is no size */
+	/* Known even if the struct is that of a later version, but not if argsz is no size */
 	job->handler = attr.failed;
 	job->context = attr.context;
 	if (ret)

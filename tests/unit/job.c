@@ -289,7 +289,7 @@ static int misuse(struct member *member)
 	      -EINVAL);
 	CHECK(kdsm_job_allreduce(job, 0, KDSM_JOB_SUM, &word, 1) == -EINVAL);
 	CHECK(kdsm_job_allreduce(job, KDSM_JOB_INT64, 4, &word, 1) == -EINVAL);
-	CHECK(!strcmp(kdsm_error(-EINVAL), "job job: kdsm_job_allreduce(): there is no operation 4"));
+	CHECK(strstr(kdsm_error(-EINVAL), "kdsm_job_allreduce(): there is no operation 4"));
 	CHECK(kdsm_job_scan(job, KDSM_JOB_INT64, KDSM_JOB_SUM, &word, 0) == -EINVAL);
 	CHECK(kdsm_job_allreduce_by(job, &word, KDSM_JOB_PIECE + 1, add_pair, NULL) == -EINVAL);
 	CHECK(kdsm_job_allreduce_by(job, &word, 8, NULL, NULL) == -EINVAL);

@@ -187,8 +187,8 @@ int kdsm_job_allgather(struct kdsm_job *job, const void *mine, size_t bytes, voi
 
 /*
  * Allocate memory that all members share, which begins at a block, and return its address, the same
- * at all members; NULL is an error, whose number is in errno. Each node keeps copies of the blocks that its members read, so
- * an array that few members write and all read is replicated.
+ * at all members; NULL is an error, whose number is in errno. Each node keeps copies of the blocks
+ * that its members read, so an array that few members write and all read is replicated.
  */
 void *kdsm_job_alloc(struct kdsm_job *job, uint64_t bytes);
 
