@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What every public call promises: structs of other versions, texts of errors, the version. The
+ * The promises of every public call: structs of other versions, texts of errors, the version. The
  * structs below stand for those of an older, this, and a later version of a header.
  */
 #include <pthread.h>
