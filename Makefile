@@ -82,7 +82,7 @@ help:
 	@echo 'make user          libkdsm and the tools, into build/lib and build/bin'
 	@echo 'make programs      example programs of coherent regions, into build/programs'
 	@echo 'make install       all of it; DESTDIR, prefix and KDIR are honoured'
-	@echo 'make install-PART  the PART module, lib, tools or doc; only module needs a kernel build tree'
+	@echo 'make install-PART  the PART module, lib, python, tools or doc; only module needs a kernel build tree'
 	@echo 'make uninstall     remove what install put there; uninstall-PART removes one part'
 	@echo 'make dist          the source as build/dist/kdsm-VERSION.tar.xz'
 	@echo 'make deb           Debian packages, into build/deb; the module by DKMS'
@@ -171,8 +171,9 @@ COMMON := $(OBJ)/tools/common.a
 $(COMMON): $(patsubst %.c,$(OBJ)/%.o,$(wildcard tools/common/*.c))
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(OBJ)/tools/common/cli.o: private ALL_CFLAGS += -DKDSM_VERSION='"$(VERSION)"'
-$(OBJ)/tools/common/cli.o: Makefile
+KNOW_VERSION := $(addprefix $(OBJ)/,tools/common/cli.o lib/core/client.o)
+$(KNOW_VERSION): private ALL_CFLAGS += -DKDSM_VERSION='"$(VERSION)"'
+$(KNOW_VERSION): Makefile
 
 # Every other folder is a tool; its objects are all its C files. A tool is linked
 # statically with libkdsm, so that it runs from the build directory.
@@ -275,7 +276,7 @@ SIM_LOCK := $(SIM_HARNESS) $(wildcard tests/sim/lock/*.c) kmod/topology.c \
 	$(addprefix kmod/lock/,turn.c network.c order.c home.c admit.c errand.c survey.c \
 	gate.c pass.c reader.c word.c)
 # Files of the library, which find its headers first
-SIM_LINE := $(wildcard tests/sim/line/*.c) lib/core/thread.c \
+SIM_LINE := $(wildcard tests/sim/line/*.c) $(addprefix lib/core/,argument.c error.c thread.c) \
 	$(addprefix lib/lock/,wait_queue.c wait_queue_sleep.c condition.c semaphore.c)
 # Functions that the linker wraps, to put deliberate defects in between
 $(B)/sim-coherence $(B)/sim-coherence-few: private SIM_WRAP := kdsm_block_brought \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# make install and make uninstall, and their parts. install-lib, install-tools and install-doc need
-# no build tree of a kernel.
+# make install and make uninstall, and their parts. Only install-module needs a build tree of a
+# kernel.
 #
 # FILES_PART lists the files of a part as words MODE:SOURCE:TARGET. install-PART copies what the
 # list names, and uninstall-PART removes it. The mode "link" makes TARGET a symbolic link to SOURCE.
@@ -12,6 +12,12 @@ udevrulesdir ?= $(prefix)/lib/udev/rules.d
 sysusersdir ?= $(prefix)/lib/sysusers.d
 completionsdir ?= $(prefix)/share/bash-completion/completions
 modulesdir ?= /lib/modules
+# Where the interpreter looks: Debian has its own folder. Empty if there is no Python.
+PYTHON ?= python3
+python_path := import sys, sysconfig; \
+	print("$(prefix)/lib/python%d.%d/" % sys.version_info[:2] + \
+	("dist" if "deb_system" in sysconfig.get_scheme_names() else "site") + "-packages")
+pythondir ?= $(shell $(PYTHON) -c '$(python_path)' 2>/dev/null)
 
 # $(call put,MODE,DIRECTORY,FILE...)
 put = $(foreach f,$(3),$(1):$(f):$(2)/$(notdir $(f)))
@@ -24,6 +30,8 @@ FILES_lib = $(call put,755,$(libdir),$(LIBS:%=$(B)/lib/%.so.$(SOVERSION))) \
 	$(call put,644,$(libdir)/pkgconfig,$(LIBS:%=$(B)/lib/pkgconfig/%.pc)) \
 	$(call put,644,$(includedir)/kdsm,$(wildcard lib/include/kdsm/*.h* uapi/kdsm/*.h)) \
 	$(call pages,3)
+
+FILES_python = $(if $(pythondir),$(call put,644,$(pythondir)/kdsm,$(wildcard python/kdsm/*.py)))
 
 FILES_tools = $(call put,755,$(bindir),$(filter-out %/kdsmctl,$(TOOL_BIN))) \
 	$(call put,755,$(sbindir),$(B)/bin/kdsmctl) \
@@ -49,15 +57,18 @@ each = set -e; for file in $(FILES_$(1)); do \
 
 install-lib: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/$l.a $(B)/lib/pkgconfig/$l.pc)
 install-tools: $(TOOL_BIN)
-install-lib install-tools install-doc: install-%:
+install-lib install-python install-tools install-doc: install-%:
 	@$(call each,$*,if [ $$mode = link ]; then ln -sfn "$$source" "$$target"; \
 		else install -D -m $$mode "$$source" "$$target"; fi)
 	@$(if $(filter lib,$*),$(ldconfig))
 
-# Directories that only kdsm uses go as well. Others may have been there before.
-uninstall-lib uninstall-tools uninstall-doc: uninstall-%:
+# Directories that only kdsm uses go as well, and what Python has compiled. Others may have been
+# there before.
+uninstall-lib uninstall-python uninstall-tools uninstall-doc: uninstall-%:
 	@$(call each,$*,rm -f "$$target")
-	@for dir in '$(DESTDIR)$(includedir)/kdsm' '$(DESTDIR)$(docdir)'; do \
+	@$(if $(filter python,$*),$(pythondir:%=rm -rf '$(DESTDIR)%/kdsm/__pycache__'))
+	@for dir in '$(DESTDIR)$(includedir)/kdsm' '$(DESTDIR)$(docdir)' \
+		    $(pythondir:%='$(DESTDIR)%/kdsm'); do \
 		[ ! -d "$$dir" ] || find "$$dir" -depth -type d -empty -delete; \
 	done
 	@$(if $(filter lib,$*),$(ldconfig))
@@ -77,7 +88,7 @@ uninstall-module:
 	rm -f '$(DESTDIR)$(modulesdir)'/$$rel/extra/kdsm.ko && \
 	{ rmdir '$(DESTDIR)$(modulesdir)'/$$rel/extra 2>/dev/null || :; } && $(depmod)
 
-PARTS := module lib tools doc
+PARTS := module lib python tools doc
 install: $(PARTS:%=install-%)
 uninstall: $(PARTS:%=uninstall-%)
 .PHONY: uninstall $(PARTS:%=install-%) $(PARTS:%=uninstall-%)

@@ -63,7 +63,7 @@ static uint64_t actions_of_member(const struct frame *frame)
 /* The heap takes all of the job's coherent memory. */
 static void open_heap(const struct frame *frame)
 {
-	const struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	const struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	struct kdsm_region *region = kdsm_job_region(frame->job);
 	uint64_t bytes, offset = 0;
 

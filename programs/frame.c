@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/cli.h"
@@ -40,7 +39,7 @@ static const struct cli_option options[] = {
 void frame_check(const char *what, int error)
 {
 	if (error < 0)
-		errx(EXIT_FAILURE, "%s: %s", what, strerror(-error));
+		errx(EXIT_FAILURE, "%s: %s", what, kdsm_error(error));
 }
 
 void *frame_private(size_t count, size_t size)

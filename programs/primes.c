@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <kdsm/job.h>
 #include <kdsm/task.h>
 
@@ -74,7 +73,7 @@ static int lead(struct kdsm_tasks *tasks, uint32_t limit)
 
 static int take_part(struct kdsm_job *job, uint32_t limit)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_tasks *tasks;
 	uint64_t offset = 0;
 	int ret;
@@ -119,6 +118,6 @@ int main(int argc, char **argv)
 	kdsm_job_join(&attr, &job);
 	ret = take_part(job, limit);
 	if (ret)
-		errx(EXIT_FAILURE, "%s", strerror(-ret));
+		errx(EXIT_FAILURE, "%s", kdsm_error(ret));
 	return kdsm_job_leave(job);
 }

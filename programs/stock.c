@@ -20,7 +20,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <kdsm/job.h>
 #include <kdsm/lock.h>
 
@@ -57,12 +56,12 @@ static struct arguments arguments = { 2, 200 };
 static void must(int ret, const char *what)
 {
 	if (ret)
-		errx(EXIT_FAILURE, "%s: %s", what, strerror(-ret));
+		errx(EXIT_FAILURE, "%s: %s", what, kdsm_error(ret));
 }
 
 static void open_all(unsigned int threads)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_RMA_RW };
 	struct kdsm_region *region, *words;
 	uint64_t queues = 0;
 
@@ -75,7 +74,7 @@ static void open_all(unsigned int threads)
 	attr.settings.mask = KDSM_LOCK_SET_T_R;
 	attr.settings.t_r = 64;		/* readers before a waiting writer */
 	must(kdsm_lock_create(region, "prices", 0, &attr, &prices), "lock prices");
-	attr = (struct kdsm_lock_attr){ .kind = KDSM_LOCK_RMA_MCS };
+	attr = (struct kdsm_lock_attr){ .argsz = sizeof(attr), .kind = KDSM_LOCK_RMA_MCS };
 	must(kdsm_lock_create(region, "items", 0, &attr, &items), "lock items");
 	attr.kind = KDSM_LOCK_DMCS;
 	must(kdsm_lock_create(region, "ledger", 0, &attr, &ledger), "lock ledger");

@@ -12,6 +12,7 @@
 static struct kdsm_table_attr table_attr(const struct kdsm_bdd_attr *attr, unsigned int parts)
 {
 	return (struct kdsm_table_attr){
+		.argsz = sizeof(struct kdsm_table_attr),
 		.nodes = kdsm_table_nodes_for(attr->table_bytes, parts),
 		.first_nodes = kdsm_table_nodes_for(attr->first_table_bytes, parts),
 		.find = attr->find,
@@ -43,28 +44,38 @@ static uint64_t gang_offset(const struct kdsm_bdd_attr *attr, unsigned int parts
 	       64 * 64;
 }
 
-uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr, unsigned int cluster_nodes)
+uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *argument, unsigned int cluster_nodes)
 {
+	struct kdsm_bdd_attr own, *attr = &own;
+
+	if (KD_ARGUMENT_IN(kdsm_bdd_attr, attr, argument))
+		return UINT64_MAX;
 	return gang_offset(attr, cluster_nodes) + KD_GANG_BYTES;
 }
 
-int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
-		  uint64_t offset, const struct kdsm_bdd_attr *attr)
+int kdsm_bdd_open(struct kdsm_region *region, uint64_t offset,
+		  const struct kdsm_bdd_attr *argument, struct kdsm_bdd_store **store)
 {
 	unsigned int parts = kdsm_nodes(kdsm_region_cluster(region));
-	struct kdsm_table_attr t = table_attr(attr, parts);
-	struct kdsm_bdd_store *s = calloc(1, sizeof(*s));
+	struct kdsm_bdd_attr own, *attr = &own;
+	struct kdsm_bdd_store *s;
+	struct kdsm_table_attr t;
+	uint64_t bytes;
 	int r;
 
+	r = KD_ARGUMENT_IN(kdsm_bdd_attr, attr, argument);
+	if (r < 0)
+		return r;
+	bytes = gang_offset(attr, parts) + KD_GANG_BYTES;
+	if (bytes + offset > kdsm_region_part_size(region))
+		return kd_not_in_part(region, offset, bytes);
+	t = table_attr(attr, parts);
+	s = calloc(1, sizeof(*s));
 	if (!s)
-		return -ENOMEM;
-	if (gang_offset(attr, parts) + KD_GANG_BYTES + offset > kdsm_region_part_size(region)) {
-		free(s);
-		return -ERANGE;
-	}
+		return kd_no_reason(-ENOMEM);
 	pthread_mutex_init(&s->lock, NULL);
 	s->granularity = attr->granularity;
-	r = kdsm_table_open(&s->table, region, offset, &t);
+	r = kdsm_table_open(region, offset, &t, &s->table);
 	if (r < 0)
 		goto fail;
 	r = kd_opcache_init(&s->cache, region, offset + cache_offset(attr, parts),
@@ -154,14 +165,24 @@ int kdsm_bdd_worker_new(struct kdsm_bdd_store *store, struct kdsm_bdd_worker **w
 	return 0;
 }
 
-static void add_counts(struct kdsm_bdd_counts *sum, const struct kdsm_bdd_worker *worker)
+static void add(uint64_t *sum, const uint64_t *counts, size_t size)
 {
-	struct kdsm_bdd_counts one;
 	size_t i;
 
+	for (i = 0; i < size / sizeof(*sum); i++)
+		sum[i] += counts[i];
+}
+
+/* Add all fields but argsz. */
+static void add_counts(struct kdsm_bdd_counts *sum, const struct kdsm_bdd_worker *worker)
+{
+	const size_t first = offsetof(struct kdsm_table_counts, found);
+	struct kdsm_bdd_counts one = { .argsz = sizeof(one) };
+
 	kdsm_bdd_counts(worker, &one);
-	for (i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
-		((uint64_t *)sum)[i] += ((uint64_t *)&one)[i];
+	add(&sum->tasks, &one.tasks, offsetof(struct kdsm_bdd_counts, table) -
+	    offsetof(struct kdsm_bdd_counts, tasks));
+	add(&sum->table.found, &one.table.found, sizeof(one.table) - first);
 }
 
 void kdsm_bdd_worker_free(struct kdsm_bdd_worker *worker)
@@ -249,15 +270,18 @@ void kdsm_bdd_leave(struct kdsm_bdd_place *place)
 
 /* ---- counts and errors ---- */
 
-void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts)
+int kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts)
 {
+	struct kdsm_bdd_counts sum;
 	struct kdsm_bdd_worker *w;
 
 	kd_mutex_lock(&store->lock);
-	*counts = store->gone;
+	sum = store->gone;
 	for (w = store->workers; w; w = w->next)
-		add_counts(counts, w);
+		add_counts(&sum, w);
 	kd_mutex_unlock(&store->lock);
+	sum.table.argsz = sizeof(sum.table);
+	return KD_ARGUMENT_OUT(kdsm_bdd_counts, &sum, counts);
 }
 
 /*
@@ -286,14 +310,19 @@ int kdsm_bdd_error(struct kdsm_bdd_worker *worker)
 	return error;
 }
 
-void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker, struct kdsm_bdd_counts *counts)
+int kdsm_bdd_counts(const struct kdsm_bdd_worker *worker, struct kdsm_bdd_counts *counts)
 {
-	counts->tasks = worker->tasks;
-	counts->hits = worker->hits;
-	counts->home_get = worker->home_get;
-	counts->home_hit = worker->home_hit;
-	counts->home_put = worker->home_put;
-	kdsm_table_counts(worker->table, &counts->table);
+	struct kdsm_bdd_counts own = {
+		.tasks = worker->tasks,
+		.hits = worker->hits,
+		.home_get = worker->home_get,
+		.home_hit = worker->home_hit,
+		.home_put = worker->home_put,
+		.table.argsz = sizeof(own.table),
+	};
+
+	kdsm_table_counts(worker->table, &own.table);
+	return KD_ARGUMENT_OUT(kdsm_bdd_counts, &own, counts);
 }
 
 void kdsm_bdd_private(struct kdsm_bdd_worker *worker, int on)

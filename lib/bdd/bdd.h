@@ -275,6 +275,17 @@ static inline void kd_compute_end(enum kd_phase before)
 })
 
 /* Whether the edge is no failure. KDSM_BDD_INVALID counts as a failure. */
+/* -EINVAL, with the reason */
+static inline int kd_invalid_edge(void)
+{
+	return kd_because(-EINVAL, "a function is KDSM_BDD_INVALID: an operation failed earlier");
+}
+
+static inline int kd_variable_above(uint32_t variable)
+{
+	return kd_because(-EINVAL, "variable %u is above KDSM_BDD_MAX_VARIABLE", variable);
+}
+
 static inline bool kd_valid(kdsm_bdd e)
 {
 	return !(e & KD_FAILURE);

@@ -387,19 +387,25 @@ int kd_grow_cache(struct kdsm_bdd_store *store, unsigned int threads)
 int kdsm_bdd_collect(struct kdsm_bdd_store *store, unsigned int threads, uint64_t timeout,
 		     struct kdsm_bdd_collection *collection)
 {
-	struct kdsm_bdd_collection ignored;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	int r = 0;
 
+	if (collection)
+		r = KD_ARGUMENT_OUT(kdsm_bdd_collection, &result, collection);
+	if (r < 0)
+		return r;
 	if (kd_bdd_inside(store))
-		return -EDEADLK;
+		return kd_because(-EDEADLK,
+				  "kdsm_bdd_collect: the caller is a task of a job that works on the store");
 	if (store->gang_failed)
-		return -EIO;
+		return kd_because(-EIO, "kdsm_bdd_collect: an earlier collection failed");
 	if (!store->gang.region)
 		r = kd_gang_join(&store->gang, store->table->region, store->gang_offset, timeout);
 	store->gang.timeout = timeout;
 	if (r == 0)
-		r = kd_collect(store, &store->gang, threads, 0, NULL, 0,
-			       collection ? collection : &ignored);
+		r = kd_collect(store, &store->gang, threads, 0, NULL, 0, &result);
+	if (r == 0 && collection)
+		KD_ARGUMENT_OUT(kdsm_bdd_collection, &result, collection);
 	if (r == -EBUSY) {
 		kd_gang_leave(&store->gang);
 	} else if (r < 0) {

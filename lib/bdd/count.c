@@ -8,7 +8,7 @@ int kdsm_bdd_count_nodes(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint64_t *c
 	int r;
 
 	if (a == KDSM_BDD_INVALID)
-		return -EINVAL;
+		return kd_invalid_edge();
 	r = kd_walk(&walk, worker, a);
 	*count = walk.count;
 	kd_walk_destroy(&walk);
@@ -180,7 +180,9 @@ static int check_variables(const struct kd_walk *walk, const uint32_t *variables
 		while (at < count && variables[at] < walk->variable[i])
 			at++;
 		if (at == count || variables[at] != walk->variable[i])
-			return -EINVAL;
+			return kd_because(-EINVAL,
+					  "the function depends on variable %u, which is not given",
+					  walk->variable[i]);
 	}
 	return 0;
 }
@@ -192,7 +194,7 @@ int kdsm_bdd_count_states(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 	int r;
 
 	if (a == KDSM_BDD_INVALID)
-		return -EINVAL;
+		return kd_invalid_edge();
 	r = kd_walk(&walk, worker, a);
 	if (r == 0)
 		r = kd_walk_sort(&walk, &a, 1);

@@ -317,6 +317,8 @@ int kdsm_bdd_load(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd **functio
 	struct kd_bdd_content content;
 	int ret = kd_bdd_load(&r, &content);
 
+	if (ret == -EINVAL && r.wrong)
+		kd_because(ret, "byte %" PRIu64 " of the file: %s", r.wrong_at, r.wrong);
 	kd_bdd_reader_destroy(&r);
 	if (ret == 0) {
 		*count = content.count;

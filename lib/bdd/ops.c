@@ -197,7 +197,8 @@ static bool below(struct kdsm_bdd_worker *w, kdsm_bdd e, uint32_t variable)
 		return false;
 	if (top.variable > variable)
 		return true;
-	kd_fail(w, -EINVAL);
+	kd_fail(w, kd_because(-EINVAL, "high or low depends on variable %u, which is not below %u",
+			      top.variable, variable));
 	return false;
 }
 
@@ -207,7 +208,7 @@ kdsm_bdd kdsm_bdd_make(struct kdsm_bdd_worker *worker, uint32_t variable,
 	if (!kd_valid(high) || !kd_valid(low))
 		return KDSM_BDD_INVALID;
 	if (variable > KDSM_BDD_MAX_VARIABLE)
-		return kd_end(worker, kd_failure(-EINVAL));
+		return kd_end(worker, kd_failure(kd_variable_above(variable)));
 	if (!below(worker, high, variable) || !below(worker, low, variable))
 		return kd_end(worker, kd_give_up(worker));
 	return kd_end(worker, kd_make(worker, variable, high, low));
@@ -231,8 +232,10 @@ int kdsm_bdd_look(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t *variable
 	*variable = KD_NO_VARIABLE;
 	*high = KDSM_BDD_INVALID;
 	*low = KDSM_BDD_INVALID;
-	if (!kd_valid(a) || kd_terminal(a))
-		return -EINVAL;
+	if (!kd_valid(a))
+		return kd_invalid_edge();
+	if (kd_terminal(a))
+		return kd_because(-EINVAL, "the function is constant");
 	if (!kd_top(worker, a, &top))
 		return worker->why;
 	*variable = top.variable;
@@ -251,9 +254,11 @@ int kdsm_bdd_evaluate(struct kdsm_bdd_worker *worker, kdsm_bdd a,
 		if (!kd_top(worker, a, &top) || !kd_descends(worker, top.variable, above))
 			return worker->why;
 		if (top.variable >= count)
-			return -EINVAL;
+			return kd_because(-EINVAL,
+					  "the value depends on variable %u, and %u are given",
+					  top.variable, count);
 		above = top.variable + 1;
 		a = values[top.variable] ? top.high : top.low;
 	}
-	return kd_valid(a) ? a == KDSM_BDD_TRUE : -EINVAL;
+	return kd_valid(a) ? a == KDSM_BDD_TRUE : kd_invalid_edge();
 }

@@ -32,7 +32,9 @@ static int visit_cubes(struct cubes *c, kdsm_bdd a, unsigned int at)
 	while (at < c->count && c->variables[at] < top.variable)
 		c->values[at++] = -1;
 	if (at == c->count || c->variables[at] != top.variable)
-		return -EINVAL;
+		return kd_because(-EINVAL,
+				  "the function depends on variable %u, which is not given",
+				  top.variable);
 	c->values[at] = 0;
 	ret = visit_cubes(c, top.low, at + 1);
 	if (ret)
@@ -51,7 +53,7 @@ int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *v
 	int ret;
 
 	if (!kd_valid(a))
-		return -EINVAL;
+		return kd_invalid_edge();
 	c.values = malloc(count + 1);
 	if (!c.values)
 		return -ENOMEM;
@@ -66,7 +68,7 @@ static void print_edge(FILE *file, uint64_t from, kdsm_bdd to, const char *style
 		to & KDSM_BDD_COMPLEMENT ? ",arrowhead=dot" : "");
 }
 
-int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file)
+int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd a)
 {
 	const struct kdsm_node *node;
 	struct kd_walk walk;
@@ -74,7 +76,7 @@ int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file)
 	int ret;
 
 	if (!kd_valid(a))
-		return -EINVAL;
+		return kd_invalid_edge();
 	ret = kd_walk(&walk, worker, a);
 	if (!ret) {
 		fprintf(file, "digraph bdd {\n\troot [shape=none,label=\"\"];\n");

@@ -22,7 +22,7 @@ static bool go_to(struct kdsm_bdd_worker *w, kdsm_bdd *cube, uint32_t variable,
 		if (*cube == KDSM_BDD_TRUE)
 			return true;
 		if (kd_terminal(*cube)) {
-			kd_fail(w, -EINVAL);
+			kd_fail(w, kd_because(-EINVAL, "a set of variables is no cube"));
 			return false;
 		}
 		if (!kd_top(w, *cube, top) || !kd_descends(w, top->variable, above))

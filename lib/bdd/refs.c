@@ -68,7 +68,7 @@ int kdsm_bdd_protect(struct kdsm_bdd_store *store, kdsm_bdd a)
 	int r = 0;
 
 	if (!kd_valid(a))
-		return -EINVAL;
+		return kd_invalid_edge();
 	if (kd_terminal(a) || kd_number(a) >= KD_PRIVATE_FIRST)
 		return 0;
 	kd_mutex_lock(&refs->lock);

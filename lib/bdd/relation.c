@@ -221,7 +221,10 @@ static int check_support(struct kdsm_bdd_worker *w, kdsm_bdd relation, kdsm_bdd 
 			break;
 		r = advance(w, &set, v);
 		if (r <= 0)
-			return r < 0 ? r : -EINVAL;
+			return r < 0 ? r :
+			       kd_because(-EINVAL,
+					  "the relation depends on variable %u, which is not given",
+					  v);
 	}
 	return 0;
 }
@@ -258,7 +261,8 @@ static int collect_bits(struct kdsm_bdd_worker *w, struct kdsm_relation *rel,
 		if (r < 0)
 			return r;
 		if (v >= first_action)
-			return -EINVAL;
+			return kd_because(-EINVAL, "variable %u is not below first_action, %u",
+					  v, first_action);
 		if (rel->count && store->bits[store->bit_count - 1].variable == (v & ~1u))
 			continue;
 		r = add_bit(store, v & ~1u);
@@ -296,7 +300,7 @@ int kdsm_relation_new(struct kdsm_bdd_worker *worker, kdsm_bdd relation,
 	int r;
 
 	if (kd_of_pool(worker))
-		return -EDEADLK;
+		return kd_because(-EDEADLK, "kdsm_relation_new: the caller is a task");
 	rel = calloc(1, sizeof(*rel));
 	if (!rel)
 		return -ENOMEM;

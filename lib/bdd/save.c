@@ -145,14 +145,14 @@ int kd_bdd_save(struct kdsm_bdd_worker *worker, FILE *file, const struct kd_bdd_
 	int ret = 0;
 
 	if (!count || count > INT_MAX)
-		return -EINVAL;
+		return kd_because(-EINVAL, "%u functions cannot be saved", count);
 	root = malloc((uint64_t)roots * sizeof(*root));
 	if (!root)
 		return -ENOMEM;
 	for (i = 0; i < roots; i++) {
 		root[i] = i < count ? content->function[i] : content->variables[i - count];
 		if (!kd_valid(root[i]))
-			ret = -EINVAL;
+			ret = kd_invalid_edge();
 	}
 	if (ret == 0) {
 		ret = kd_walk_all(&w.walk, worker, root, roots);

@@ -115,6 +115,6 @@ kdsm_bdd kdsm_bdd_compose(struct kdsm_bdd_worker *worker, kdsm_bdd a, uint32_t v
 	if (!kd_valid(a) || !kd_valid(b))
 		return KDSM_BDD_INVALID;
 	if (variable > KDSM_BDD_MAX_VARIABLE)
-		return kd_end(worker, kd_failure(-EINVAL));
+		return kd_end(worker, kd_failure(kd_variable_above(variable)));
 	return KD_OPERATE(worker, kd_compose, a, variable, b, 0);
 }

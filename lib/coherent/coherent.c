@@ -17,15 +17,19 @@ static int open_sync(struct kdsm *kdsm, const char *name,
 		     const struct kdsm_region_attr *attr, uint64_t sync_size,
 		     struct kdsm_region **sync)
 {
-	struct kdsm_region_attr own = { .size = sync_size };
+	struct kdsm_region_attr own = { .argsz = sizeof(own) };
 	char full[KDSM_NAME_SIZE];
 
 	if (snprintf(full, sizeof(full), "%s" SUFFIX, name) >= (int)sizeof(full))
-		return -EINVAL;
+		return kd_because(-EINVAL,
+				  "region \"%.16s...\": the name with \"" SUFFIX "\" has more than %d characters",
+				  name, KDSM_NAME_SIZE - 1);
 	if (!attr)
 		return kdsm_region_open(kdsm, full, NULL, sync);
 	if (sync_size > UINT64_MAX / kdsm->nodes)
-		return -EFBIG;
+		return kd_because(-EFBIG,
+				  "region \"%s\": %" PRIu64 " bytes on each of %u nodes are more than 2^64",
+				  full, sync_size, kdsm->nodes);
 	own.size = sync_size * kdsm->nodes;
 	own.mode = attr->mode;
 	own.flags = attr->flags & KDSM_REGION_KEEP;
@@ -42,17 +46,21 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 	*region = NULL;
 	*sync = NULL;
 	if (attr) {
-		own = *attr;
+		ret = KD_ARGUMENT_IN(kdsm_region_attr, &own, attr);
+		if (ret)
+			return ret;
 		if (!own.policy)
 			own.policy = KDSM_POLICY_RELEASE;
 		if (own.policy == KDSM_POLICY_PARTITIONED)
-			return -EOPNOTSUPP;
+			return kd_because(-EOPNOTSUPP,
+					  "region \"%s\": policy partitioned is not coherent",
+					  name);
 	}
 	ret = kdsm_region_open(kdsm, name, attr ? &own : NULL, region);
 	if (ret)
 		return ret;
-	ret = (*region)->coherent ? open_sync(kdsm, name, attr, sync_size, sync) :
-				    -EOPNOTSUPP;
+	ret = (*region)->coherent ? open_sync(kdsm, name, attr ? &own : NULL, sync_size, sync) :
+				    kd_not_coherent(*region);
 	if (ret) {
 		kdsm_region_close(*region);
 		*region = NULL;
@@ -60,28 +68,37 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 	return ret;
 }
 
+static int not_inside(const struct kdsm_region *region, uint64_t offset, uint64_t length)
+{
+	return kd_because(-ERANGE,
+			  "region \"%s\": %" PRIu64 " bytes at offset %" PRIu64
+			  " are not inside its %" PRIu64 " bytes",
+			  region->name, length, offset, region->size);
+}
+
 int kdsm_region_home(struct kdsm_region *region, uint64_t offset)
 {
 	if (!region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_coherent(region);
 	if (offset >= region->size)
-		return -ERANGE;
+		return not_inside(region, offset, 1);
 	return region->backend->home ? region->backend->home(region, offset) : 0;
 }
 
 int kdsm_release(struct kdsm_region *region, struct kdsm_signature *signature)
 {
 	if (!region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_coherent(region);
 	return region->backend->release(region, signature);
 }
 
 int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signature)
 {
 	if (!region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_coherent(region);
 	if (!signature || signature->count > KDSM_NOTICES_MAX || signature->reserved)
-		return -EINVAL;
+		return kd_because(-EINVAL, "kdsm_acquire: the signature is %s",
+				  signature ? "malformed" : "NULL");
 	return region->backend->acquire(region, signature);
 }
 
@@ -91,8 +108,10 @@ int kdsm_acquire(struct kdsm_region *region, const struct kdsm_signature *signat
 static int check_range(struct kdsm_region *region, uint64_t offset, uint64_t length)
 {
 	if (!region->coherent)
-		return -EOPNOTSUPP;
-	return offset > region->size || length > region->size - offset ? -ERANGE : 0;
+		return kd_not_coherent(region);
+	if (offset > region->size || length > region->size - offset)
+		return not_inside(region, offset, length);
+	return 0;
 }
 
 static int advise(struct kdsm_region *region, enum kdsm_advice advice, uint64_t offset,
@@ -154,14 +173,19 @@ static int atomic(struct kdsm_region *region, struct kdsm_atomic arg, uint64_t *
 	int ret = 0;
 
 	if (!region->coherent)
-		return -EOPNOTSUPP;
-	if ((arg.size != 4 && arg.size != 8) || arg.offset % arg.size ||
-	    arg.flags & ~(KDSM_ATOMIC_ACQUIRE | KDSM_ATOMIC_RELEASE))
-		return -EINVAL;
+		return kd_not_coherent(region);
+	if (arg.size != 4 && arg.size != 8)
+		return kd_because(-EINVAL,
+				  "an atomic operation on %u bytes is neither on 4 nor on 8",
+				  arg.size);
+	if (arg.offset % arg.size)
+		return kd_misaligned(arg.offset, arg.size);
+	if (arg.flags & ~(KDSM_ATOMIC_ACQUIRE | KDSM_ATOMIC_RELEASE))
+		return kd_because(-EINVAL, "order 0x%x has unknown bits", arg.flags);
 	if (arg.offset >= region->size)
-		return -ERANGE;
+		return not_inside(region, arg.offset, arg.size);
 	if (!region->writable)
-		return -EACCES;
+		return kd_read_only(region);
 	arg.argsz = sizeof(arg);
 	if (region->backend->atomic && !region->strict)
 		ret = region->backend->atomic(region, &arg);
@@ -223,7 +247,7 @@ int kdsm_races(struct kdsm_region *region, struct kdsm_race *races, unsigned int
 	int ret;
 
 	if (!region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_coherent(region);
 	ret = region->backend->races(region, &arg);
 	if (ret)
 		return ret;
@@ -247,7 +271,7 @@ int kdsm_region_lost(struct kdsm_region *region, uint64_t *offsets, unsigned int
 	int ret;
 
 	if (!region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_coherent(region);
 	ret = region->backend->lost(region, &arg);
 	if (ret)
 		return ret;

@@ -66,13 +66,22 @@ uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int no
 static int check(const struct kdsm_region *region, const struct kdsm_region *sync,
 		 uint64_t offset, unsigned int flags, const struct kd_heap_layout *layout)
 {
-	if (!region->coherent || sync->coherent)
-		return -EOPNOTSUPP;
-	if (offset % 64 || (flags & ~(KDSM_HEAP_DEBUG | KDSM_HEAP_ABORT)) ||
-	    region->kdsm != sync->kdsm)
-		return -EINVAL;
+	if (!region->coherent)
+		return kd_not_coherent(region);
+	if (sync->coherent)
+		return kd_not_partitioned(sync);
+	if (offset % 64)
+		return kd_misaligned(offset, 64);
+	if (flags & ~(KDSM_HEAP_DEBUG | KDSM_HEAP_ABORT))
+		return kd_because(-EINVAL, "heap: flags 0x%x have unknown bits", flags);
+	if (region->kdsm != sync->kdsm)
+		return kd_because(-EINVAL,
+				  "regions \"%s\" and \"%s\" were opened by different struct kdsm",
+				  region->name, sync->name);
 	if (layout->chunks < sync->kdsm->nodes)
-		return -EFBIG;
+		return kd_because(-EFBIG,
+				  "region \"%s\" has less than one chunk of %" PRIu64 " bytes for each of %u nodes",
+				  region->name, layout->chunk, sync->kdsm->nodes);
 	return kdsm_range_check(sync, offset, layout_bytes(layout));
 }
 
@@ -92,12 +101,20 @@ static int enter(struct kdsm_heap *heap, bool create)
 		ret = kd_heap_read(heap, 0, place, &former);
 	if (ret)
 		return ret;
+	if (former && (former & ~(uint64_t)KDSM_HEAP_DEBUG) != MAGIC)
+		return kd_because(-EINVAL,
+				  "region \"%s\": the bytes at offset %" PRIu64 " are not those of a heap",
+				  heap->sync->name, heap->offset);
+	if (create && former && former != want)
+		return kd_because(-EINVAL,
+				  "region \"%s\": the heap at offset %" PRIu64 " exists %s KDSM_HEAP_DEBUG",
+				  heap->sync->name, heap->offset,
+				  former & KDSM_HEAP_DEBUG ? "with" : "without");
 	if (create)
-		return former && former != want ? -EINVAL : 0;
+		return 0;
 	if (!former)
-		return -ENOENT;
-	if ((former & ~(uint64_t)KDSM_HEAP_DEBUG) != MAGIC)
-		return -EINVAL;
+		return kd_because(-ENOENT, "region \"%s\": there is no heap at offset %" PRIu64,
+				  heap->sync->name, heap->offset);
 	heap->flags = (heap->flags & ~KDSM_HEAP_DEBUG) | (former & KDSM_HEAP_DEBUG);
 	return 0;
 }
@@ -297,10 +314,13 @@ static int inspect(struct kdsm_heap *heap, const struct object *object)
 
 static int complain(const struct kdsm_heap *heap, const void *memory, int error)
 {
-	if ((heap->flags & KDSM_HEAP_ABORT) && (error == -EINVAL || error == -EOVERFLOW)) {
-		fprintf(stderr, "kdsm_free(%p) on node %u: %s\n", memory, heap->node,
-			error == -EINVAL ? "no such object, or freed twice" :
-			"written beyond its bounds, or not acquired here");
+	if (error != -EINVAL && error != -EOVERFLOW)
+		return error;
+	kd_because(error, "kdsm_free(%p) on node %u: %s",
+		   memory, heap->node,
+		   error == -EINVAL ? "no such object, or freed twice" : "written beyond its bounds, or not acquired here");
+	if (heap->flags & KDSM_HEAP_ABORT) {
+		fprintf(stderr, "%s\n", kdsm_error(error));
 		abort();
 	}
 	return error;
@@ -336,7 +356,8 @@ int kdsm_allocate(struct kdsm_heap *heap, size_t alignment, size_t size, void **
 
 	*memory = NULL;
 	if (alignment & (alignment - 1) || alignment > MOST_ALIGNMENT)
-		return -EINVAL;
+		return kd_because(-EINVAL, "alignment %zu is not a power of two up to %d",
+				  alignment, MOST_ALIGNMENT);
 	if (alignment < KD_HEAP_GRAIN)
 		alignment = KD_HEAP_GRAIN;
 	if (size > heap->layout.chunks * heap->layout.chunk)

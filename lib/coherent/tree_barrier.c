@@ -103,21 +103,29 @@ int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region
 			   const uint32_t *participants)
 {
 	unsigned int node, rank = 0, all = 0;
+	int ret;
 
 	memset(barrier, 0, sizeof(*barrier));
-	if (sync->coherent || (region && !region->coherent))
-		return -EOPNOTSUPP;
-	if (offset % 64 || (region && region->kdsm != sync->kdsm))
-		return -EINVAL;
-	if (kdsm_range_check(sync, offset, KDSM_TREE_BARRIER_SIZE))
-		return -ERANGE;
+	if (sync->coherent)
+		return kd_not_partitioned(sync);
+	if (region && !region->coherent)
+		return kd_not_coherent(region);
+	if (region && region->kdsm != sync->kdsm)
+		return kd_because(-EINVAL,
+				  "regions \"%s\" and \"%s\" were opened by different struct kdsm",
+				  region->name, sync->name);
+	ret = kd_offset_check(offset, 64);
+	if (!ret)
+		ret = kdsm_range_check(sync, offset, KDSM_TREE_BARRIER_SIZE);
+	if (ret)
+		return ret;
 	for (node = 0; node < sync->kdsm->nodes; node++) {
 		if (node == sync->node)
 			rank = all;
 		all += count_of(participants, node) != 0;
 	}
 	if (!all)
-		return -EINVAL;
+		return kd_because(-EINVAL, "kdsm_tree_barrier_init: no node has a participant");
 	barrier->region = region;
 	barrier->sync = sync;
 	barrier->offset = offset;
@@ -394,7 +402,9 @@ static int take_part(struct turn *turn)
 	/* The other participants of this generation may have completed it meanwhile. */
 	done = load(barrier, PLACE(barrier, done));
 	if (done != turn->generation - 1 && done != turn->generation)
-		return -EINVAL;
+		return kd_because(-EINVAL,
+				  "region \"%s\": the bytes at offset %" PRIu64 " do not belong to this barrier, or more than %u threads of this node arrived",
+				  barrier->sync->name, barrier->offset, barrier->participants);
 	if (former % barrier->participants == barrier->participants - 1)
 		return lead(turn);
 	return await(turn, PLACE(barrier, done), own);
@@ -410,12 +420,17 @@ int kd_tree_barrier_meet(const struct kdsm_tree_barrier *barrier, struct kd_carg
 
 	turn.culprit = own_node(barrier);
 	if (!barrier->participants)
-		return -EINVAL;
+		return kd_because(-EINVAL, "no thread of node %u takes part in the barrier",
+				  own_node(barrier));
 	ret = take_part(&turn);
 	if (ret && !turn.told)
 		kd_tree_barrier_break(barrier, turn.culprit);
 	if (ret && culprit)
 		*culprit = turn.culprit;
+	if (ret == -ETIMEDOUT || ret == -EPIPE)
+		kd_because(ret, "tree barrier: node %u %s",
+			   turn.culprit,
+			   ret == -EPIPE ? "failed, or cannot be reached" : "did not arrive in time");
 	return ret;
 }
 

@@ -178,13 +178,13 @@ static int wait_for_all(struct kdsm_barrier *barrier, uint64_t timeout)
 	uint64_t stage;
 	int ret;
 
-	if (barrier->offset & 7)
-		return -EINVAL;
-	ret = kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE);
+	ret = kd_offset_check(barrier->offset, 8);
+	if (!ret)
+		ret = kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE);
 	if (ret)
 		return ret;
 	if (!region->writable)
-		return -EACCES;
+		return kd_read_only(region);
 	/*
 	 * An earlier call may have passed and then failed to notify the children: only
 	 * repeat that step.
@@ -193,7 +193,9 @@ static int wait_for_all(struct kdsm_barrier *barrier, uint64_t timeout)
 	if (stage != (FAILED | PASSED(turn.generation))) {
 		stage &= ~FAILED;
 		if (stage != PASSED(barrier->generation) && stage != ARRIVED(turn.generation))
-			return -EINVAL;
+			return kd_because(-EINVAL,
+					  "region \"%s\": the bytes at offset %" PRIu64 " were not zero at first, or another object uses them",
+					  region->name, barrier->offset);
 		store_stage(&turn, stage);
 		ret = pass(&turn);
 		/*

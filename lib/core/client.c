@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Opening a cluster, and its properties. The backends are in device.c and local.c. */
+/*
+ * Opening a cluster, its properties, and the version of the library. The backends are in device.c
+ * and local.c.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -15,7 +18,7 @@ static int open_backend(unsigned int flags, const char *shared, struct kdsm **ou
 
 	kdsm = aligned_alloc(_Alignof(struct kdsm), sizeof(*kdsm));
 	if (!kdsm)
-		return -ENOMEM;
+		return kd_no_reason(-ENOMEM);
 	memset(kdsm, 0, sizeof(*kdsm));
 	kdsm->fd = -1;
 	kdsm->alone = flags & KDSM_OPEN_ALONE;
@@ -29,7 +32,9 @@ static int open_backend(unsigned int flags, const char *shared, struct kdsm **ou
 	pthread_mutex_init(&kdsm->settle_lock, NULL);
 
 	if (shared) {
-		ret = kdsm_local_share(kdsm, shared);
+		ret = kd_no_reason(kdsm_local_share(kdsm, shared));
+		if (ret == -EBUSY)
+			kd_because(ret, "this process has used the local backend already");
 	} else if (flags & KDSM_OPEN_LOCAL) {
 		ret = kdsm_local_open(kdsm);
 	} else {
@@ -49,20 +54,20 @@ static int open_backend(unsigned int flags, const char *shared, struct kdsm **ou
 	return 0;
 }
 
-int kdsm_open(struct kdsm **kdsm, unsigned int flags)
+int kdsm_open(unsigned int flags, struct kdsm **out)
 {
-	if (!kdsm)
-		return -EINVAL;
-	*kdsm = NULL;
+	if (!out)
+		return kd_because(-EINVAL, "kdsm_open: there is no place for the result");
+	*out = NULL;
 	if (flags & ~(KDSM_OPEN_ALLOW_LOCAL | KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE))
-		return -EINVAL;
-	return open_backend(flags, NULL, kdsm);
+		return kd_because(-EINVAL, "kdsm_open: flags 0x%x have unknown bits", flags);
+	return open_backend(flags, NULL, out);
 }
 
-int kd_shared_open(const char *name, struct kdsm **kdsm)
+int kd_shared_open(const char *name, struct kdsm **out)
 {
-	*kdsm = NULL;
-	return open_backend(0, name, kdsm);
+	*out = NULL;
+	return open_backend(0, name, out);
 }
 
 void kdsm_close(struct kdsm *kdsm)
@@ -89,7 +94,7 @@ int kdsm_location(const struct kdsm *kdsm, unsigned int node,
 		  char location[KDSM_LOCATION_SIZE])
 {
 	if (node >= kdsm->nodes)
-		return -EINVAL;
+		return kd_no_node(kdsm, node);
 	return kdsm->backend->location(kdsm, node, location);
 }
 
@@ -103,6 +108,11 @@ int kdsm_is_local(const struct kdsm *kdsm)
 	return kdsm->backend == &kdsm_local_backend;
 }
 
+const char *kdsm_version(void)
+{
+	return KDSM_VERSION;
+}
+
 const char *kdsm_cluster_name(const struct kdsm *kdsm)
 {
 	return kdsm->cluster;
@@ -111,14 +121,21 @@ const char *kdsm_cluster_name(const struct kdsm *kdsm)
 /*
  * Accept the names that the module accepts: printable ASCII without spaces, NUL-terminated.
  */
-int kdsm_name_check(const char *name)
+int kdsm_name_check(const char *what, const char *name)
 {
 	size_t i;
 
 	if (!name || !name[0])
-		return -EINVAL;
-	for (i = 0; name[i]; i++)
-		if (i == KDSM_NAME_SIZE - 1 || name[i] < 0x21 || name[i] > 0x7e)
-			return -EINVAL;
+		return kd_because(-EINVAL, "the name of a %s is empty", what);
+	for (i = 0; name[i]; i++) {
+		if (i == KDSM_NAME_SIZE - 1)
+			return kd_because(-EINVAL,
+					  "%s \"%.16s...\": the name has more than %d characters",
+					  what, name, KDSM_NAME_SIZE - 1);
+		if (name[i] < 0x21 || name[i] > 0x7e)
+			return kd_because(-EINVAL,
+					  "%s \"%.*s...\": a name has no character 0x%02x (only printable ASCII, no space)",
+					  what, (int)i, name, (unsigned char)name[i]);
+	}
 	return 0;
 }

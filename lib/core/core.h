@@ -9,6 +9,7 @@
 #define KDSM_CORE_H
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -172,6 +173,7 @@ struct kdsm_region {
 	bool writable;
 	bool coherent;
 	bool strict;			/* coherent, of policy strict */
+	char name[KDSM_NAME_SIZE];	/* by which it was opened, for texts of errors */
 	int fd;
 	uint32_t id;
 	uint32_t segment_count;
@@ -187,6 +189,56 @@ struct kdsm_region {
 	unsigned int refs;
 	struct kdsm_region *next;
 };
+
+/* ---- error.c ---- */
+
+/**
+ * kd_because() - give the reason of an error
+ * @error: negative errno that the public call is about to return
+ * @format: one sentence without a full stop, as of printf(3): which argument or object is wrong,
+ *	and what would be right
+ *
+ * Return: @error.
+ */
+int kd_because(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Forget the reason of an earlier error if error is below 0, so that kdsm_error() does not take
+ * that for the reason of this one. Returns error.
+ */
+int kd_no_reason(int error);
+
+/* ---- argument.c ---- */
+
+/**
+ * kd_argument_in() - copy a struct of the caller that begins with its size
+ * @type: name of the struct, for texts of errors
+ * @own: copy with the size that this version knows
+ * @size: of @own, in bytes
+ * @argument: struct of the caller. Fields that it lacks are 0 in @own; fields that this version
+ *	does not know must be 0
+ *
+ * On failure, @own has the fields of @argument that are certainly there: none if argsz is no size.
+ *
+ * Return: 0, -EINVAL, or -E2BIG.
+ */
+int kd_argument_in(const char *type, void *own, size_t size, const void *argument);
+#define KD_ARGUMENT_IN(type, own, argument) \
+	kd_argument_in("struct " #type, own, sizeof(struct type), argument)
+
+/**
+ * kd_argument_out() - fill in a struct of the caller that begins with its size
+ * @type: name of the struct, for texts of errors
+ * @own: result with the size that this version knows
+ * @size: of @own, in bytes
+ * @argument: struct of the caller, whose first field has its size. Fields that this version does
+ *	not know become 0
+ *
+ * Return: 0, -EINVAL, or -E2BIG.
+ */
+int kd_argument_out(const char *type, const void *own, size_t size, void *argument);
+#define KD_ARGUMENT_OUT(type, own, argument) \
+	kd_argument_out("struct " #type, own, sizeof(struct type), argument)
 
 /* ---- segment.c ---- */
 
@@ -220,11 +272,12 @@ bool kdsm_segments_equal(const struct kdsm_region_open *a,
 
 /**
  * kdsm_name_check() - check the name of a region or lock
+ * @what: "region" or "lock", for the text of the error
  * @name: may be NULL
  *
  * Return: 0 if the module accepts the name, otherwise -EINVAL.
  */
-int kdsm_name_check(const char *name) KDSM_PRIVATE;
+int kdsm_name_check(const char *what, const char *name) KDSM_PRIVATE;
 
 int kdsm_device_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* device.c */
 int kdsm_local_open(struct kdsm *kdsm) KDSM_PRIVATE;	/* local.c */
@@ -359,6 +412,15 @@ static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t off
 	return (uint64_t *)(region->part + offset);
 }
 
+/* -ERANGE, or -EOPNOTSUPP if the region has no parts; and -EINVAL for an offset; with reasons */
+int kd_not_in_part(const struct kdsm_region *region, uint64_t offset, uint64_t length);
+int kd_misaligned(uint64_t offset, unsigned int unit);
+/* -EINVAL for a node that does not exist; -EACCES, -EOPNOTSUPP for a region; with reasons */
+int kd_no_node(const struct kdsm *kdsm, unsigned int node);
+int kd_read_only(const struct kdsm_region *region);
+int kd_not_partitioned(const struct kdsm_region *region);
+int kd_not_coherent(const struct kdsm_region *region);
+
 /**
  * kdsm_range_check() - check that a range lies within a part
  * @region: any region
@@ -372,7 +434,13 @@ static inline int kdsm_range_check(const struct kdsm_region *region,
 {
 	if (offset <= region->part_size && length <= region->part_size - offset)
 		return 0;
-	return region->coherent ? -EOPNOTSUPP : -ERANGE;
+	return kd_not_in_part(region, offset, length);
+}
+
+/* Returns 0 if offset is a multiple of unit, else -EINVAL. */
+static inline int kd_offset_check(uint64_t offset, unsigned int unit)
+{
+	return offset % unit ? kd_misaligned(offset, unit) : 0;
 }
 
 static inline uint64_t kdsm_larger(uint64_t a, uint64_t b)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Counters of the operations on other nodes, and of the system calls for them. */
-#include <string.h>
 #include "core/core.h"
 
 /*
@@ -78,22 +77,23 @@ void kdsm_count_messages(struct kdsm *kdsm, unsigned int count)
 	count_add(&count_slot(kdsm)->am, count);
 }
 
-void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts)
+int kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts)
 {
 	const struct kdsm_count_slot *slot;
+	struct kdsm_counts sum = { .argsz = sizeof(sum) };
 	unsigned int i;
 
-	memset(counts, 0, sizeof(*counts));
 	for (i = 0; i < KDSM_COUNT_SLOTS; i++) {
 		slot = &kdsm->counts[i];
-		counts->get += __atomic_load_n(&slot->get, __ATOMIC_RELAXED);
-		counts->put += __atomic_load_n(&slot->put, __ATOMIC_RELAXED);
-		counts->cas += __atomic_load_n(&slot->cas, __ATOMIC_RELAXED);
-		counts->faa += __atomic_load_n(&slot->faa, __ATOMIC_RELAXED);
-		counts->find += __atomic_load_n(&slot->find, __ATOMIC_RELAXED);
-		counts->steal += __atomic_load_n(&slot->steal, __ATOMIC_RELAXED);
-		counts->am += __atomic_load_n(&slot->am, __ATOMIC_RELAXED);
-		counts->bytes += __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
-		counts->calls += __atomic_load_n(&slot->calls, __ATOMIC_RELAXED);
+		sum.get += __atomic_load_n(&slot->get, __ATOMIC_RELAXED);
+		sum.put += __atomic_load_n(&slot->put, __ATOMIC_RELAXED);
+		sum.cas += __atomic_load_n(&slot->cas, __ATOMIC_RELAXED);
+		sum.faa += __atomic_load_n(&slot->faa, __ATOMIC_RELAXED);
+		sum.find += __atomic_load_n(&slot->find, __ATOMIC_RELAXED);
+		sum.steal += __atomic_load_n(&slot->steal, __ATOMIC_RELAXED);
+		sum.am += __atomic_load_n(&slot->am, __ATOMIC_RELAXED);
+		sum.bytes += __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
+		sum.calls += __atomic_load_n(&slot->calls, __ATOMIC_RELAXED);
 	}
+	return KD_ARGUMENT_OUT(kdsm_counts, &sum, counts);
 }

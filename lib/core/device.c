@@ -14,7 +14,28 @@
 
 static int device_ioctl(int fd, unsigned long request, void *arg)
 {
-	return ioctl(fd, request, arg) < 0 ? -errno : 0;
+	return ioctl(fd, request, arg) < 0 ? kd_no_reason(-errno) : 0;
+}
+
+/* Why kdsm_open() fails, and the remedy */
+static int explain_open(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return kd_because(error,
+				  "there is no " KDSM_DEVICE ": load kdsm.ko (modprobe kdsm) and bring the cluster up (kdsmctl up)");
+	case -ENETDOWN:
+		return kd_because(error,
+				  "the cluster is not up on this node: bring it up (kdsmctl up)");
+	case -EACCES:
+		return kd_because(error,
+				  "no permission on " KDSM_DEVICE ": see its owner, group and mode");
+	case -EPROTO:
+		return kd_because(error,
+				  "kdsm.ko and this program are of different versions: install both from one release");
+	default:
+		return kd_because(error, "cannot open " KDSM_DEVICE ": %s", kdsm_strerror(error));
+	}
 }
 
 int kdsm_device_open(struct kdsm *kdsm)
@@ -24,7 +45,7 @@ int kdsm_device_open(struct kdsm *kdsm)
 
 	fd = open(KDSM_DEVICE, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return explain_open(-errno);
 	ret = device_ioctl(fd, KDSM_IOC_INFO, &info);
 	/*
 	 * The name belongs to another device, or to a module with an incompatible
@@ -38,7 +59,7 @@ int kdsm_device_open(struct kdsm *kdsm)
 		ret = -EPROTO;
 	if (ret) {
 		close(fd);
-		return ret;
+		return explain_open(ret);
 	}
 	kdsm->backend = &kdsm_device_backend;
 	kdsm->fd = fd;

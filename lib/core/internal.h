@@ -19,6 +19,9 @@ int kdsm_find_in(uint8_t *part, uint64_t size, uint64_t index, struct kdsm_find 
 int kdsm_steal_in(uint8_t *part, uint64_t size, unsigned int node, uint64_t crew,
 		  struct kdsm_theft *theft) KDSM_PRIVATE;
 
+/* Give the reason why the backend failed the operation. Returns error. */
+int kd_op_failed(const struct kdsm_region *region, const struct kdsm_op *op, int error);
+
 /*
  * Whether the CPU may perform the operation: it concerns the own part, and is not an atomic
  * that the domain reserves for the device. A theft is always the CPU's: only CPUs change

@@ -20,11 +20,11 @@ static int copy_check(const struct kdsm_region *region, uint64_t offset,
 	int ret;
 
 	if (!length)
-		return -EINVAL;
+		return kd_because(-EINVAL, "length is 0");
 	ret = kdsm_range_check(region, offset, length);
 	if (ret)
 		return ret;
-	return memory ? 0 : -EFAULT;
+	return memory ? 0 : kd_because(-EFAULT, "the address of the memory is NULL");
 }
 
 static int own_get(const struct kdsm_region *region, uint64_t offset, void *to,
@@ -55,7 +55,7 @@ static int own_put(const struct kdsm_region *region, uint64_t offset,
 	if (ret)
 		return ret;
 	if (!region->writable)
-		return -EACCES;
+		return kd_read_only(region);
 	if (length == 8 && !(offset & 7)) {
 		memcpy(&word, from, 8);
 		__atomic_store_n(kdsm_word(region, offset), word, __ATOMIC_SEQ_CST);
@@ -67,14 +67,13 @@ static int own_put(const struct kdsm_region *region, uint64_t offset,
 
 static int word_check(const struct kdsm_region *region, uint64_t offset)
 {
-	int ret;
+	int ret = kd_offset_check(offset, 8);
 
-	if (offset & 7)
-		return -EINVAL;
-	ret = kdsm_range_check(region, offset, 8);
+	if (!ret)
+		ret = kdsm_range_check(region, offset, 8);
 	if (ret)
 		return ret;
-	return region->writable ? 0 : -EACCES;
+	return region->writable ? 0 : kd_read_only(region);
 }
 
 static int own_cas(const struct kdsm_region *region, uint64_t offset,
@@ -111,7 +110,9 @@ static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 	int ret;
 
 	if (op->length % 8 || op->offset % 8)
-		return -EINVAL;
+		return kd_because(-EINVAL,
+				  "KDSM_OP_NOTIFY: offset %llu and length %u are not both multiples of 8",
+				  op->offset, op->length);
 	ret = copy_check(region, op->offset, from, op->length);
 	if (ret)
 		return ret;
@@ -123,17 +124,24 @@ static int own_notify(struct kdsm_region *region, const struct kdsm_op *op)
 	return ret ? ret : region->backend->wake(region, op->offset);
 }
 
+static int bad_length(const struct kdsm_op *op)
+{
+	return kd_because(-EINVAL, "an operation of opcode %u cannot have length %u",
+			  op->opcode, op->length);
+}
+
 static int own_steal(struct kdsm_region *region, const struct kdsm_op *op,
 		     struct kdsm_theft *theft)
 {
 	if (op->length < kdsm_theft_size(1) || op->length > kdsm_theft_size(KDSM_THEFT_MOST))
-		return -EINVAL;
+		return bad_length(op);
 	if (!theft)
-		return -EFAULT;
+		return kd_because(-EFAULT, "the address of the memory is NULL");
 	if (op->length != kdsm_theft_size(theft->most))
-		return -EINVAL;
-	return region->writable ? kdsm_steal_in(region->part, region->part_size, region->node,
-						op->offset, theft) : -EACCES;
+		return bad_length(op);
+	return region->writable ? kd_no_reason(kdsm_steal_in(region->part, region->part_size,
+							     region->node, op->offset, theft)) :
+				  kd_read_only(region);
 }
 
 /* One operation of a vector on the own part, with the checks of the module. */
@@ -145,50 +153,63 @@ int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 
 	if (op->reserved || (op->flags & ~KDSM_OP_NOTIFY) ||
 	    (op->flags && op->opcode != KDSM_OP_PUT))
-		return -EINVAL;
+		return kd_because(-EINVAL, "an operation of opcode %u cannot have flags 0x%x",
+				  op->opcode, op->flags);
 	switch (op->opcode) {
 	case KDSM_OP_GET:
 		if (op->length > KDSM_MAX_OP_LENGTH)
-			return -EINVAL;
+			return bad_length(op);
 		return own_get(region, op->offset, memory, op->length);
 	case KDSM_OP_PUT:
 		if (op->length > KDSM_MAX_OP_LENGTH)
-			return -EINVAL;
+			return bad_length(op);
 		if (op->flags & KDSM_OP_NOTIFY)
 			return own_notify(region, op);
 		return own_put(region, op->offset, memory, op->length);
 	case KDSM_OP_CAS:
 		if (op->length != 8)
-			return -EINVAL;
+			return bad_length(op);
 		ret = own_cas(region, op->offset, op->compare, op->operand, &former);
 		break;
 	case KDSM_OP_FAA:
 		if (op->length != 8)
-			return -EINVAL;
+			return bad_length(op);
 		ret = own_faa(region, op->offset, op->operand, &former);
 		break;
 	case KDSM_OP_FIND:
 		if (op->length != sizeof(struct kdsm_find))
-			return -EINVAL;
+			return bad_length(op);
 		if (!memory)
-			return -EFAULT;
-		return region->writable ? kdsm_find_in(region->part, region->part_size,
-						       op->offset, memory) : -EACCES;
+			return kd_because(-EFAULT, "the address of the memory is NULL");
+		return region->writable ? kd_no_reason(kdsm_find_in(region->part, region->part_size,
+								    op->offset, memory)) :
+					  kd_read_only(region);
 	case KDSM_OP_STEAL:
 		return own_steal(region, op, memory);
 	default:
-		return -EINVAL;
+		return kd_because(-EINVAL, "there is no operation of opcode %u", op->opcode);
 	}
 	if (!ret)
 		op->result = former;
 	return ret;
 }
 
+int kd_op_failed(const struct kdsm_region *region, const struct kdsm_op *op, int error)
+{
+	if (op->node >= region->kdsm->nodes)
+		return error == -EINVAL ? kd_no_node(region->kdsm, op->node) : kd_no_reason(error);
+	return kd_because(error, "region \"%s\": %u bytes at offset %llu of node %u: %s",
+			  region->name, op->length, op->offset, op->node, kdsm_strerror(error));
+}
+
 static int remote_op(struct kdsm_region *region, struct kdsm_op *op)
 {
+	int ret;
+
 	if (region->coherent)
-		return -EOPNOTSUPP;
-	return region->backend->submit(region, op, 1, NULL);
+		return kd_not_partitioned(region);
+	ret = region->backend->submit(region, op, 1, NULL);
+	return ret ? kd_op_failed(region, op, ret) : 0;
 }
 
 /* A get or put of any length to another node, in as many pieces as necessary */
@@ -216,7 +237,7 @@ static int remote_copy(struct kdsm_region *region, struct kdsm_op op, size_t len
 		}
 		ret = region->backend->submit(region, pieces, n, NULL);
 		if (ret)
-			return ret;
+			return kd_op_failed(region, &pieces[0], ret);
 	}
 	return 0;
 }

@@ -12,7 +12,8 @@
 static int region_arg(struct kdsm_region_open *arg, const char *name,
 		      const struct kdsm_region_attr *attr)
 {
-	int ret = kdsm_name_check(name);
+	struct kdsm_region_attr own;
+	int ret = kdsm_name_check("region", name);
 
 	if (ret)
 		return ret;
@@ -21,19 +22,93 @@ static int region_arg(struct kdsm_region_open *arg, const char *name,
 	memcpy(arg->name, name, strlen(name));
 	if (!attr)
 		return 0;
-	if (attr->flags & ~(KDSM_REGION_EXCL | KDSM_REGION_KEEP | KDSM_REGION_CONTIGUOUS))
-		return -EINVAL;
-	arg->flags = attr->flags | KDSM_REGION_CREATE;
-	arg->size = attr->size;
-	arg->block_size = attr->block_size;
-	if (attr->segment_count > KDSM_MAX_SEGMENTS)
-		return -EINVAL;
-	arg->segments = attr->segment_count;
+	ret = KD_ARGUMENT_IN(kdsm_region_attr, &own, attr);
+	if (ret)
+		return ret;
+	if (own.flags & ~(KDSM_REGION_EXCL | KDSM_REGION_KEEP | KDSM_REGION_CONTIGUOUS))
+		return kd_because(-EINVAL, "region \"%s\": flags 0x%x have unknown bits",
+				  name, own.flags);
+	arg->flags = own.flags | KDSM_REGION_CREATE;
+	arg->size = own.size;
+	arg->block_size = own.block_size;
+	if (own.segment_count > KDSM_MAX_SEGMENTS)
+		return kd_because(-EINVAL, "region \"%s\": %u segments are more than %d",
+				  name, own.segment_count, KDSM_MAX_SEGMENTS);
+	arg->segments = own.segment_count;
 	if (arg->segments)
-		memcpy(arg->segment, attr->segments, arg->segments * sizeof(arg->segment[0]));
-	arg->policy = attr->policy ? attr->policy : KDSM_POLICY_PARTITIONED;
-	arg->mode = attr->mode;
+		memcpy(arg->segment, own.segments, arg->segments * sizeof(arg->segment[0]));
+	arg->policy = own.policy ? own.policy : KDSM_POLICY_PARTITIONED;
+	arg->mode = own.mode;
 	return 0;
+}
+
+/*
+ * Why the backend refuses these arguments with -EINVAL, in the order of its checks. If none of
+ * them is wrong by itself, the region exists, and differs.
+ */
+static int explain_invalid(const struct kdsm_region_open *arg)
+{
+	const char *name = arg->name;
+	uint32_t block = arg->block_size;
+	struct kdsm_region_open copy;
+
+	if (!arg->size)
+		return kd_because(-EINVAL, "region \"%s\": size is 0", name);
+	if (arg->policy > KDSM_POLICY_STRICT)
+		return kd_because(-EINVAL, "region \"%s\": there is no policy %u",
+				  name, arg->policy);
+	if (arg->mode > 0777)
+		return kd_because(-EINVAL, "region \"%s\": mode 0%o is above 0777",
+				  name, arg->mode);
+	if (block && (block < 4096 || block > 2 << 20 || block & (block - 1)))
+		return kd_because(-EINVAL,
+				  "region \"%s\": block_size %u is not a power of two from 4096 to 2097152",
+				  name, block);
+	if (arg->policy == KDSM_POLICY_PARTITIONED &&
+	    (arg->segments > 1 || arg->flags & KDSM_REGION_CONTIGUOUS))
+		return kd_because(-EINVAL,
+				  "region \"%s\": only a coherent region has segments and KDSM_REGION_CONTIGUOUS",
+				  name);
+	copy = *arg;
+	if (arg->segments && kdsm_segments_check(&copy))
+		return kd_because(-EINVAL,
+				  "region \"%s\": the segments do not begin at 0, do not ascend in steps of 2 MiB within the region, or have invalid block sizes",
+				  name);
+	return kd_because(-EINVAL,
+			  "region \"%s\" exists with another size, block size, segments, policy or KDSM_REGION_CONTIGUOUS",
+			  name);
+}
+
+/* Give the reason of an error of the backend. arg is as it was passed to the backend. */
+static int explain(int error, const struct kdsm_region_open *arg)
+{
+	switch (error) {
+	case 0:
+		return 0;
+	case -EINVAL:
+		return explain_invalid(arg);
+	case -ENOENT:
+		return kd_because(error, "there is no region \"%s\"", arg->name);
+	case -EEXIST:
+		return kd_because(error, "region \"%s\" exists", arg->name);
+	case -EACCES:
+		return kd_because(error,
+				  "the owner, group and mode of region \"%s\" do not permit this process to open it",
+				  arg->name);
+	case -EADDRINUSE:
+		return kd_because(error,
+				  "region \"%s\": this process uses the address of the region for another mapping",
+				  arg->name);
+	case -EFBIG:
+	case -ENOMEM:
+	case -ENOSPC:
+	case -EDQUOT:
+		if (arg->flags & KDSM_REGION_CREATE)
+			return kd_because(error, "region \"%s\": no room for %llu bytes: %s",
+					  arg->name, arg->size, kdsm_strerror(error));
+		break;
+	}
+	return kd_because(error, "region \"%s\": %s", arg->name, kdsm_strerror(error));
 }
 
 /* Caller holds kdsm->lock. An id is not reused while its region is bound. */
@@ -90,7 +165,7 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 		     const struct kdsm_region_attr *attr, struct kdsm_region **out)
 {
 	static uint64_t serial;
-	struct kdsm_region_open arg;
+	struct kdsm_region_open arg, asked;
 	struct kdsm_region *region;
 	int ret;
 
@@ -98,9 +173,11 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 	ret = region_arg(&arg, name, attr);
 	if (ret)
 		return ret;
+	asked = arg;
 	region = calloc(1, sizeof(*region));
 	if (!region)
-		return -ENOMEM;
+		return kd_no_reason(-ENOMEM);
+	memcpy(region->name, arg.name, sizeof(region->name));
 	region->kdsm = kdsm;
 	region->backend = kdsm->backend;
 	region->node = kdsm->node;
@@ -113,7 +190,7 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 	kd_mutex_unlock(&kdsm->lock);
 	if (*out != region)
 		free(region);
-	return ret;
+	return explain(ret, &asked);
 }
 
 void kdsm_region_close(struct kdsm_region *region)
@@ -139,14 +216,16 @@ void kdsm_region_close(struct kdsm_region *region)
 
 int kdsm_region_destroy(struct kdsm *kdsm, const char *name)
 {
-	int ret = kdsm_name_check(name);
+	int ret = kdsm_name_check("region", name);
 
 	if (ret)
 		return ret;
 	kd_mutex_lock(&kdsm->lock);
 	ret = kdsm->backend->destroy(kdsm, name);
 	kd_mutex_unlock(&kdsm->lock);
-	return ret;
+	if (ret == -ENOENT)
+		return kd_because(ret, "there is no region \"%s\"", name);
+	return ret ? kd_because(ret, "region \"%s\": %s", name, kdsm_strerror(ret)) : 0;
 }
 
 uint64_t kdsm_region_size(const struct kdsm_region *region)

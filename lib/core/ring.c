@@ -9,6 +9,24 @@
 #include <unistd.h>
 #include "core/ring.h"
 
+/* Give the reason why a ring of so many entries cannot be opened. */
+static int explain(int error, unsigned int entries, size_t buffer_size)
+{
+	switch (error) {
+	case -EINVAL:
+		return kd_because(error,
+				  "a ring has 1 to %u entries and at most %llu bytes of buffer, not %u and %zu",
+				  KDSM_RING_MAX_ENTRIES, (unsigned long long)KDSM_RING_MAX_BUFFER,
+				  entries, buffer_size);
+	case -EDQUOT:
+		return kd_because(error,
+				  "a ring with a buffer of %zu bytes would exceed RLIMIT_MEMLOCK (ulimit -l)",
+				  buffer_size);
+	default:
+		return kd_no_reason(error);
+	}
+}
+
 int kdsm_ring_open(struct kdsm_region *region, unsigned int entries, size_t buffer_size,
 		   struct kdsm_ring **out)
 {
@@ -24,15 +42,15 @@ int kdsm_ring_open(struct kdsm_region *region, unsigned int entries, size_t buff
 
 	*out = NULL;
 	if (region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_partitioned(region);
 	ring = calloc(1, sizeof(*ring));
 	if (!ring)
-		return -ENOMEM;
+		return kd_no_reason(-ENOMEM);
 	ret = backend->ring_setup ? backend->ring_setup(region, &arg, &memory) :
 				    kdsm_local_ring_setup(&arg, &memory);
 	if (ret) {
 		free(ring);
-		return ret;
+		return explain(ret, entries, buffer_size);
 	}
 	ring->region = region;
 	ring->fd = arg.file;
@@ -86,7 +104,7 @@ static int prepare(struct kdsm_ring *ring, struct kdsm_op op, uint64_t data)
 	struct kdsm_ring_entry *entry = &ring->entries[ring->prepared & ring->mask];
 
 	if (unsubmitted(ring) > ring->mask)
-		return -EAGAIN;
+		return kd_no_reason(-EAGAIN);
 	/* From an address to an offset; an address outside of the buffer becomes a large one. */
 	if (op.addr)
 		op.addr -= (uintptr_t)ring->buffer;
@@ -144,7 +162,7 @@ static int enter(struct kdsm_ring *ring, struct kdsm_ring_enter *arg)
 	arg->submit = ring->prepared - first;
 	__atomic_store_n(&ring->head->submission_tail, ring->prepared, __ATOMIC_RELEASE);
 	if (!backend->ring_enter)
-		return kdsm_local_ring_enter(ring, arg);
+		return kd_no_reason(kdsm_local_ring_enter(ring, arg));
 	kdsm_count_call(ring->region->kdsm);
 	ret = backend->ring_enter(ring->fd, arg);
 	if (!ret || ret == -ETIMEDOUT || ret == -EINTR)

@@ -134,7 +134,9 @@ int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 	load_words(sync, offset + BYTES, signature, head);
 	if (signature->count > KDSM_NOTICES_MAX || signature->reserved) {
 		kdsm_signature_init(signature);
-		return -EPROTO;
+		return kd_because(-EPROTO,
+				  "region \"%s\": there is no signature at offset %" PRIu64,
+				  sync->name, offset);
 	}
 	load_words(sync, offset + BYTES + head, signature->notices,
 		   KDSM_SIGNATURE_BYTES(signature->count) - head);
@@ -142,13 +144,12 @@ int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 }
 
 int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t value,
-			struct kdsm_signature *signature, uint64_t timeout)
+			uint64_t timeout, struct kdsm_signature *signature)
 {
-	int ret;
+	int ret = kd_offset_check(offset, 8);
 
-	if (offset & 7)
-		return -EINVAL;
-	ret = kdsm_range_check(sync, offset, KDSM_SIGNATURE_PLACE);
+	if (!ret)
+		ret = kdsm_range_check(sync, offset, KDSM_SIGNATURE_PLACE);
 	if (!ret)
 		ret = kdsm_await(sync, offset + VALUE, value, timeout);
 	return ret ? ret : kdsm_signature_get(sync, offset, signature);

@@ -167,7 +167,7 @@ int kd_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int coun
 	int ret = 0;
 
 	if (region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_partitioned(region);
 	/* Each batch completes before the next one starts, which preserves the order. */
 	for (done = 0; done < count; done += n) {
 		for (n = 0; n < KDSM_MAX_OPS && done + n < count; n++) {
@@ -189,13 +189,27 @@ int kd_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int coun
 	return first;
 }
 
+/* Give the reason of the first status, unless the CPU performed the operation: then it has. */
+static int explain(const struct kdsm_region *region, const struct kdsm_op *ops,
+		   unsigned int count, int error)
+{
+	unsigned int i;
+
+	for (i = 0; error && i < count; i++)
+		if (ops[i].status == error)
+			return kdsm_op_is_own(region, &ops[i]) ?
+			       error : kd_op_failed(region, &ops[i], error);
+	return error;
+}
+
 int kdsm_vector(struct kdsm_region *region, struct kdsm_op *ops, unsigned int count)
 {
 	int ret = kd_vector(region, ops, count);
 
-	if (!region->coherent)
-		kd_unsettled(region, ops, count);
-	return ret;
+	if (region->coherent)
+		return ret;
+	kd_unsettled(region, ops, count);
+	return explain(region, ops, count, ret);
 }
 
 /* Make a ticket without operations. kdsm_complete() on the ticket returns status. */
@@ -214,9 +228,9 @@ int kdsm_submit(struct kdsm_region *region, struct kdsm_op *ops,
 
 	ticket_done(ticket, count ? -ENOENT : 0);
 	if (count > KDSM_MAX_OPS)
-		return -EINVAL;
+		return kd_because(-EINVAL, "%u operations are more than %d", count, KDSM_MAX_OPS);
 	if (region->coherent)
-		return -EOPNOTSUPP;
+		return kd_not_partitioned(region);
 	own = count_own(region, ops, count);
 	set_pending(ops, count);
 	if (own < count) {

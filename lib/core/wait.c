@@ -75,17 +75,16 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 {
 	struct awaited awaited;
 	uint64_t begin = 0;
-	int ret;
+	int ret = kd_offset_check(offset, 8);
 
-	if (offset & 7)
-		return -EINVAL;
-	ret = kdsm_range_check(region, offset, 8);
+	if (!ret)
+		ret = kdsm_range_check(region, offset, 8);
 	if (ret)
 		return ret;
 	if (load_word(region, offset) != value)
 		return 0;
 	if (!timeout)
-		return -ETIMEDOUT;
+		return kd_no_reason(-ETIMEDOUT);
 	if (timeout != KDSM_FOREVER)
 		begin = kdsm_now();
 	awaited = (struct awaited){ kdsm_word(region, offset), value };
@@ -126,19 +125,19 @@ int kd_put_word(struct kdsm_region *region, unsigned int node, uint64_t offset,
 {
 	struct kdsm_op op = put_word(node, offset, &value);
 
-	return offset & 7 ? -EINVAL : kd_vector(region, &op, 1);
+	int ret = kd_offset_check(offset, 8);
+
+	return ret ? ret : kd_vector(region, &op, 1);
 }
 
 int kdsm_put_notify(struct kdsm_region *region, unsigned int node,
 		    uint64_t offset, uint64_t value)
 {
 	struct kdsm_op op = put_word(node, offset, &value);
-	int ret = 0;
+	int ret = kd_offset_check(offset, 8);
 
-	if (offset & 7)
-		return -EINVAL;
 	/* Earlier puts may have used other connections than this one will. */
-	if (node != region->node)
+	if (!ret && node != region->node)
 		ret = kd_settle_node(region->kdsm, node);
 	return ret ? ret : kdsm_vector(region, &op, 1);
 }

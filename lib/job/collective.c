@@ -11,6 +11,8 @@
  * A sum is by an operation, or by "or" where members without data bring zeros.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,12 +235,23 @@ static int meet(struct kdsm_job *job, struct head head, void *data, kdsm_job_com
 /* ---- the calls ---- */
 
 /* Refuse an argument, which ends the job unless the program has a function failed. */
-static int refuse(struct kdsm_job *job, const char *name)
+static int __attribute__((format(printf, 2, 3)))
+refuse(struct kdsm_job *job, const char *format, ...)
 {
-	if (job->handler)
-		return -EINVAL;
-	return kd_job_failed(job, -EINVAL, "job %s: %s: an argument is out of range", job->name,
-			     name);
+	char text[160];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	kd_because(-EINVAL, "job %s: %s", job->name, text);
+	return job->handler ? -EINVAL : kd_job_failed(job, -EINVAL, "%s", kdsm_error(-EINVAL));
+}
+
+static int refuse_root(struct kdsm_job *job, const char *name, uint32_t root)
+{
+	return refuse(job, "%s: root %u is not below the size of the job, %u", name, root,
+		      job->size);
 }
 
 int kdsm_job_barrier(struct kdsm_job *job)
@@ -253,7 +266,7 @@ int kdsm_job_broadcast(struct kdsm_job *job, uint32_t root, void *data, size_t b
 	int ret = 0;
 
 	if (root >= job->size)
-		return refuse(job, "kdsm_job_broadcast()");
+		return refuse_root(job, names[BROADCAST], root);
 	for (done = 0; (done < bytes || !done) && !ret; done += n) {
 		n = bytes - done < sizeof(piece) ? bytes - done : sizeof(piece);
 		words = (n + 7) / 8;
@@ -270,10 +283,18 @@ int kdsm_job_broadcast(struct kdsm_job *job, uint32_t root, void *data, size_t b
 	return ret;
 }
 
-static bool valid(enum kdsm_job_type type, enum kdsm_job_op op)
+/* Check what a reduction and a scan, by this name, have in common. */
+static int check(struct kdsm_job *job, const char *name, enum kdsm_job_type type,
+		 enum kdsm_job_op op, size_t count)
 {
-	return type >= KDSM_JOB_INT64 && type <= KDSM_JOB_DOUBLE && op >= KDSM_JOB_SUM &&
-	       op <= KDSM_JOB_MAX;
+	if (type < KDSM_JOB_INT64 || type > KDSM_JOB_DOUBLE)
+		return refuse(job, "%s: there is no type %d", name, type);
+	if (op < KDSM_JOB_SUM || op > KDSM_JOB_MAX)
+		return refuse(job, "%s: there is no operation %d", name, op);
+	/* The scan has the elements of all members in memory. */
+	if (!count || count > SIZE_MAX / 16 / job->size)
+		return refuse(job, "%s: %zu elements are none, or too many", name, count);
+	return 0;
 }
 
 static int reduce(struct kdsm_job *job, struct head head, void *data, size_t count)
@@ -298,16 +319,22 @@ static int reduce(struct kdsm_job *job, struct head head, void *data, size_t cou
 int kdsm_job_allreduce(struct kdsm_job *job, enum kdsm_job_type type, enum kdsm_job_op op,
 		       void *data, size_t count)
 {
-	if (!valid(type, op) || !count)
-		return refuse(job, "kdsm_job_allreduce()");
+	int ret = check(job, names[ALLREDUCE], type, op, count);
+
+	if (ret)
+		return ret;
 	return reduce(job, (struct head){ .call = ALLREDUCE, .type = type, .op = op }, data, count);
 }
 
 int kdsm_job_reduce(struct kdsm_job *job, uint32_t root, enum kdsm_job_type type,
 		    enum kdsm_job_op op, void *data, size_t count)
 {
-	if (!valid(type, op) || !count || root >= job->size)
-		return refuse(job, "kdsm_job_reduce()");
+	int ret = check(job, names[REDUCE], type, op, count);
+
+	if (ret)
+		return ret;
+	if (root >= job->size)
+		return refuse_root(job, names[REDUCE], root);
 	return reduce(job, (struct head){ .call = REDUCE, .type = type, .op = op, .root = root },
 		      data, count);
 }
@@ -315,8 +342,11 @@ int kdsm_job_reduce(struct kdsm_job *job, uint32_t root, enum kdsm_job_type type
 int kdsm_job_allreduce_by(struct kdsm_job *job, void *data, size_t bytes,
 			  kdsm_job_combine combine, void *context)
 {
-	if (!bytes || bytes > KDSM_JOB_PIECE || !combine)
-		return refuse(job, "kdsm_job_allreduce_by()");
+	if (!bytes || bytes > KDSM_JOB_PIECE)
+		return refuse(job, "%s: %zu bytes are not 1 to %d", names[COMBINE], bytes,
+			      KDSM_JOB_PIECE);
+	if (!combine)
+		return refuse(job, "%s: combine is NULL", names[COMBINE]);
 	return meet(job, (struct head){ .call = COMBINE, .bytes = bytes }, data, combine, context);
 }
 
@@ -328,7 +358,7 @@ int kdsm_job_allgather(struct kdsm_job *job, const void *mine, size_t bytes, voi
 	int ret = 0;
 
 	if (!bytes || bytes > SIZE_MAX / 2 / job->size)
-		return refuse(job, "kdsm_job_allgather()");
+		return refuse(job, "%s: %zu bytes are none, or too many", names[ALLGATHER], bytes);
 	for (done = 0; done < job->size * bytes && !ret; done += n) {
 		n = job->size * bytes - done < sizeof(piece) ? job->size * bytes - done :
 							       sizeof(piece);
@@ -353,10 +383,10 @@ int kdsm_job_scan(struct kdsm_job *job, enum kdsm_job_type type, enum kdsm_job_o
 	struct operation operation = { type, op, count };
 	uint64_t *all;
 	uint32_t rank;
-	int ret;
+	int ret = check(job, "kdsm_job_scan()", type, op, count);
 
-	if (!valid(type, op) || !count || count > SIZE_MAX / 16 / job->size)
-		return refuse(job, "kdsm_job_scan()");
+	if (ret)
+		return ret;
 	all = malloc(job->size * count * 8);
 	if (!all)
 		return kd_job_end(job, job->rank, -ENOMEM, NULL);
@@ -383,7 +413,8 @@ int kdsm_job_loop(struct kdsm_job *job, uint64_t count, uint64_t chunk, struct k
 	uint64_t turn = job->loops++, *next = &kd_job_words(job)->loop[(turn + 1) % KD_LOOPS];
 
 	if (!chunk || count > UINT64_MAX / 2 || chunk > UINT64_MAX / 4 / KDSM_JOB_MOST)
-		return refuse(job, "kdsm_job_loop()");
+		return refuse(job, "%s: %" PRIu64 " indices in chunks of %" PRIu64
+			      " are no loop", names[LOOP], count, chunk);
 	if (!job->rank)
 		__atomic_store_n(next, 0, __ATOMIC_SEQ_CST);
 	*loop = (struct kdsm_loop){

@@ -93,9 +93,10 @@ struct kdsm_job {
 
 	/* watch.c */
 	int ended;			/* 0, or the error with which the job ended; atomic */
+	char message[256];		/* what happened; does not change once ended is not 0 */
 	struct kd_thread heart;
 	bool beating, stopping;
-	pthread_mutex_t lock;		/* protects stopping; stop is its condition */
+	pthread_mutex_t lock;		/* protects ended and stopping; stop is its condition */
 	pthread_cond_t stop;
 };
 
@@ -124,7 +125,8 @@ static inline uint64_t kd_life_place(const struct kdsm_job *job, uint32_t rank)
  * @error: a negative errno
  * @format: as of printf(), what happened
  *
- * Only the first call for a job has an effect. Without a handler it does not return.
+ * Only the first call for a job has an effect. Without a handler it does not return. The message of
+ * the first call becomes the reason of the error, as by kd_because().
  *
  * Return: @error.
  */

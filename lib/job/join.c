@@ -30,10 +30,18 @@ static int complete(struct kdsm_job *job, struct kdsm_job_attr *attr, struct kd_
 {
 	const char *bad;
 
-	if (attr->argsz != sizeof(*attr) || attr->flags & ~KDSM_JOB_LOCAL || attr->reserved ||
-	    attr->size > KDSM_JOB_MOST || (attr->size && attr->rank >= attr->size) ||
-	    (attr->name && strlen(attr->name) >= sizeof(launch->name)))
-		return kd_job_failed(job, -EINVAL, "the attributes of the job are not valid");
+	if (attr->flags & ~KDSM_JOB_LOCAL)
+		return kd_job_failed(job, -EINVAL, "there is no flag %#x of a job",
+				     attr->flags & ~KDSM_JOB_LOCAL);
+	if (attr->size > KDSM_JOB_MOST)
+		return kd_job_failed(job, -EINVAL, "a job has at most %u members, not %u",
+				     KDSM_JOB_MOST, attr->size);
+	if (attr->size && attr->rank >= attr->size)
+		return kd_job_failed(job, -EINVAL, "rank %u is not below the size of the job, %u",
+				     attr->rank, attr->size);
+	if (attr->name && strlen(attr->name) >= sizeof(launch->name))
+		return kd_job_failed(job, -EINVAL, "job \"%.16s...\": the name has more than %zu "
+				     "characters", attr->name, sizeof(launch->name) - 1);
 	if (kd_launch_read(launch, &bad))
 		return kd_job_failed(job, -EINVAL, "the value of %s is not valid", bad);
 	if (attr->name)
@@ -60,45 +68,25 @@ static int complete(struct kdsm_job *job, struct kdsm_job_attr *attr, struct kd_
 
 /* ---- the cluster ---- */
 
-static const char *remedy(int error)
-{
-	switch (-error) {
-	case ENOENT:
-	case ENODEV:
-	case ENXIO:
-		return "the module is not loaded (modprobe kdsm)";
-	case ENETDOWN:
-		return "the cluster is not up on this node (kdsmctl up)";
-	case EACCES:
-		return "no permission on " KDSM_DEVICE;
-	case EPROTO:
-		return "module and library are of different versions";
-	case EBUSY:
-		return "this process has used the local backend already";
-	default:
-		return strerror(-error);
-	}
-}
-
 static int open_cluster(struct kdsm_job *job, const struct kd_launch *launch)
 {
 	int ret;
 
 	if (!launch->local)
-		ret = kdsm_open(&job->kdsm, 0);
+		ret = kdsm_open(0, &job->kdsm);
 	else if (launch->elsewhere)
 		return kd_job_failed(job, -EXDEV, "job %s has members on other nodes, but KDSM_LOCAL "
 				     "is for one machine", job->name);
 	else if (launch->size > 1)
 		ret = kd_shared_open(job->name, &job->kdsm);
 	else
-		ret = kdsm_open(&job->kdsm, KDSM_OPEN_LOCAL);
+		ret = kdsm_open(KDSM_OPEN_LOCAL, &job->kdsm);
 	if (ret && launch->local)
 		return kd_job_failed(job, ret, "job %s cannot use this machine alone: %s",
-				     job->name, remedy(ret));
+				     job->name, kdsm_error(ret));
 	if (ret)
 		return kd_job_failed(job, ret, "job %s has no cluster: %s; KDSM_LOCAL=1 uses this "
-				     "machine alone", job->name, remedy(ret));
+				     "machine alone", job->name, kdsm_error(ret));
 	job->opened = true;
 	return 0;
 }
@@ -107,7 +95,7 @@ static int open_cluster(struct kdsm_job *job, const struct kd_launch *launch)
 
 static int open_words(struct kdsm_job *job)
 {
-	struct kdsm_region_attr attr = { 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	char name[KDSM_NAME_SIZE];
 	int ret;
 
@@ -117,7 +105,7 @@ static int open_words(struct kdsm_job *job)
 	attr.size = kd_claim_place(KDSM_JOB_MOST) + KDSM_JOB_MOST * sizeof(struct kd_life);
 	attr.size *= kdsm_nodes(job->kdsm);
 	ret = kdsm_region_open(job->kdsm, name, &attr, &job->words);
-	return ret ? kd_job_failed(job, ret, "cannot open region %s: %s", name, strerror(-ret)) : 0;
+	return ret ? kd_job_failed(job, ret, "job %s: %s", job->name, kdsm_error(ret)) : 0;
 }
 
 static int agree(struct kdsm_job *job, const struct kdsm_job_attr *attr)
@@ -131,7 +119,7 @@ static int agree(struct kdsm_job *job, const struct kdsm_job_attr *attr)
 		ret = kdsm_cas(job->words, 0, KD_JOB_PLACE(terms) + 8 * i, 0, terms[i], &former);
 		if (ret)
 			return kd_job_failed(job, ret, "job %s: node 0: %s", job->name,
-					     strerror(-ret));
+					     kdsm_error(ret));
 		if (former && former != terms[i])
 			return kd_job_failed(job, -EINVAL, "job %s: this member's %s is %" PRIu64
 					     ", another one's %" PRIu64, job->name, term_names[i],
@@ -160,7 +148,7 @@ static int claim(struct kdsm_job *job, const struct kd_launch *launch, uint64_t 
 				     (uint32_t)former - 1, job->rank);
 	if (!ret)
 		ret = kdsm_faa(job->words, 0, KD_JOB_PLACE(joined), 1, joined);
-	return ret ? kd_job_failed(job, ret, "job %s: node 0: %s", job->name, strerror(-ret)) : 0;
+	return ret ? kd_job_failed(job, ret, "job %s: node 0: %s", job->name, kdsm_error(ret)) : 0;
 }
 
 /* Read who the members are. Returns -EPROTO if the words are not those of a job. */
@@ -173,7 +161,7 @@ static int read_members(struct kdsm_job *job, uint64_t *claims)
 	for (rank = 0; rank < job->size && !ret; rank++) {
 		node = (uint32_t)claims[rank] - 1;
 		if (node >= kdsm_nodes(job->kdsm))
-			return -EPROTO;
+			return kd_no_reason(-EPROTO);
 		job->members[rank] = (struct kd_member){ node, claims[rank] >> 32 };
 	}
 	return ret;
@@ -213,7 +201,7 @@ static int wait_for_all(struct kdsm_job *job, uint64_t joined)
 {
 	uint64_t patience = kdsm_larger(job->timeout, kd_job_patience);
 	uint64_t *claims = calloc(job->size, sizeof(*claims)), begin = kdsm_now();
-	int ret = claims ? 0 : -ENOMEM;
+	int ret = claims ? 0 : kd_no_reason(-ENOMEM);
 
 	if (!ret && joined == job->size - 1) {
 		ret = read_members(job, claims);
@@ -230,7 +218,7 @@ static int wait_for_all(struct kdsm_job *job, uint64_t joined)
 			ret = late(job, claims, patience);
 	}
 	free(claims);
-	return ret ? kd_job_failed(job, ret, "job %s: %s", job->name, strerror(-ret)) : 0;
+	return ret ? kd_job_failed(job, ret, "job %s: %s", job->name, kdsm_error(ret)) : 0;
 }
 
 /* ---- the memory ---- */
@@ -257,7 +245,11 @@ static uint32_t count_members(struct kdsm_job *job, uint32_t *counts)
 
 static int open_memory(struct kdsm_job *job, const struct kdsm_job_attr *attr)
 {
-	struct kdsm_region_attr region = { .size = attr->memory, .block_size = attr->block_size };
+	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
+		.size = attr->memory,
+		.block_size = attr->block_size,
+	};
 	uint32_t *counts = calloc(kdsm_nodes(job->kdsm), sizeof(*counts)), most;
 	int ret;
 
@@ -276,7 +268,7 @@ static int open_memory(struct kdsm_job *job, const struct kdsm_job_attr *attr)
 		ret = kdsm_tree_barrier_init(&job->barrier, job->region, job->sync, 0, counts);
 	free(counts);
 	return ret ? kd_job_failed(job, ret, "job %s: cannot open %" PRIu64 " bytes of memory: %s",
-				   job->name, attr->memory, strerror(-ret)) : 0;
+				   job->name, attr->memory, kdsm_error(ret)) : 0;
 }
 
 /* ---- joining and leaving ---- */
@@ -343,15 +335,18 @@ int kdsm_job_join(const struct kdsm_job_attr *given, struct kdsm_job **out)
 
 	*out = NULL;
 	if (!job)
-		return -ENOMEM;
-	if (given)
-		attr = *given;
-	job->handler = attr.failed;
-	job->context = attr.context;
+		return kd_no_reason(-ENOMEM);
 	pthread_mutex_init(&job->lock, NULL);
 	pthread_cond_init(&job->stop, NULL);
+	ret = given ? KD_ARGUMENT_IN(kdsm_job_attr, &attr, given) : 0;
+	/* Known even if the struct is that of a later version, but not if argsz is no size */
+	job->handler = attr.failed;
+	job->context = attr.context;
+	if (ret)
+		kd_job_failed(job, ret, "%s", kdsm_error(ret));
 	job->kdsm = attr.kdsm;
-	ret = complete(job, &attr, &launch);
+	if (!ret)
+		ret = complete(job, &attr, &launch);
 	if (!ret && !attr.kdsm)
 		ret = open_cluster(job, &launch);
 	if (!ret)

@@ -25,25 +25,30 @@ static int take(struct kdsm_job *job, const char *what, uint64_t bytes, uint64_t
 	*offset = 0;
 	if (ret)
 		return ret;
-	ret = !bytes ? -EINVAL : bytes > end - *used ? -ENOMEM : 0;
-	if (!ret) {
+	if (bytes && bytes <= end - *used) {
 		*offset = *used;
 		*used = round_up(*used + bytes, to) < end ? round_up(*used + bytes, to) : end;
 		return 0;
 	}
-	if (job->handler)
-		return ret;
-	return kd_job_failed(job, ret, "job %s: no room for %" PRIu64 " bytes of %s, of which %"
-			     PRIu64 " are left", job->name, bytes, what, end - *used);
+	if (!bytes)
+		ret = kd_because(-EINVAL, "job %s: 0 bytes of %s are nothing to allocate",
+				 job->name, what);
+	else
+		ret = kd_because(-ENOMEM, "job %s: no room for %" PRIu64 " bytes of %s, of which %"
+				 PRIu64 " are left", job->name, bytes, what, end - *used);
+	return job->handler ? ret : kd_job_failed(job, ret, "%s", kdsm_error(ret));
 }
 
 void *kdsm_job_alloc(struct kdsm_job *job, uint64_t bytes)
 {
 	uint64_t offset;
+	int ret = take(job, "memory (KDSM_MEMORY)", bytes, kdsm_region_block_size(job->region),
+		       job->memory, &job->used, &offset);
 
-	if (take(job, "memory (KDSM_MEMORY)", bytes, kdsm_region_block_size(job->region),
-		 job->memory, &job->used, &offset))
+	if (ret) {
+		errno = -ret;
 		return NULL;
+	}
 	return (char *)kdsm_region_address(job->region) + offset;
 }
 
@@ -68,5 +73,5 @@ int kdsm_job_spread(struct kdsm_job *job, uint64_t count, uint64_t size,
 	else
 		spread->stride = round_up(most * size, kdsm_region_block_size(job->region));
 	spread->base = kdsm_job_alloc(job, spread->stride * job->size);
-	return spread->base ? 0 : !most || !size ? -EINVAL : -ENOMEM;
+	return spread->base ? 0 : -errno;
 }

@@ -28,25 +28,27 @@
 
 int kd_job_failed(struct kdsm_job *job, int error, const char *format, ...)
 {
-	char message[256];
-	int former = 0;
 	va_list list;
+	int former;
 
-	if (!__atomic_compare_exchange_n(&job->ended, &former, error, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST)) {
-		/* Another thread is ending this process: do not run on with what is missing. */
-		while (!job->handler)
-			pause();
-		return former;
+	kd_mutex_lock(&job->lock);
+	former = job->ended;
+	if (!former) {
+		va_start(list, format);
+		vsnprintf(job->message, sizeof(job->message), format, list);
+		va_end(list);
+		__atomic_store_n(&job->ended, error, __ATOMIC_SEQ_CST);
 	}
-	va_start(list, format);
-	vsnprintf(message, sizeof(message), format, list);
-	va_end(list);
+	kd_mutex_unlock(&job->lock);
 	if (job->handler) {
-		job->handler(job->context, error, message);
-		return error;
+		if (!former)
+			job->handler(job->context, error, job->message);
+		return kd_because(former ? former : error, "%s", job->message);
 	}
-	fprintf(stderr, "%s: %s\n", program_invocation_short_name, message);
+	/* Another thread is ending this process: do not run on with what is missing. */
+	while (former)
+		pause();
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name, job->message);
 	if (job->opened)
 		kd_shared_leave(job->kdsm);
 	/* Destructors of the program must not run while its other threads use what they destroy. */
@@ -67,7 +69,7 @@ static int tell(struct kdsm_job *job, uint32_t rank, int error)
 	if (error == -ECANCELED)
 		return kd_job_failed(job, error, "job %s: rank %u ended the job", job->name, rank);
 	return kd_job_failed(job, -ECANCELED, "job %s: rank %u met an error: %s", job->name, rank,
-			     strerror(-error));
+			     kdsm_strerror(error));
 }
 
 int kd_job_check(struct kdsm_job *job)

@@ -71,7 +71,7 @@ int kdsm_cond_timed(struct kdsm_cond *cond, struct kdsm_lock *lock, uint64_t tim
 	int ret;
 
 	if (!kdsm_lock_is_mine(lock))
-		return -EPERM;
+		return kd_because(-EPERM, "kdsm_cond_wait: the calling thread does not hold the lock");
 	ret = kdsm_head_read(&line, &wait.head);
 	if (ret)
 		return ret;

@@ -12,6 +12,7 @@
  * Locks", USENIX ATC 2019)
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <kdsm/lock.h>
@@ -185,6 +186,36 @@ static bool spin_for(struct kdsm_lock *lock, uint32_t thread, uint64_t timeout)
 
 /* ---- locking ---- */
 
+/* Give the reason of an error that a program can mend. Others are part of a program's course. */
+static int explain(const struct kdsm_lock *lock, int error)
+{
+	const char *what;
+
+	switch (error) {
+	case 0:
+		return 0;
+	case -EDEADLK:
+		what = "the calling thread holds it";
+		break;
+	case -EPERM:
+		what = "the calling thread does not hold it";
+		break;
+	case -EINVAL:
+		what = "it is not of a kind, or not in a state, in which the call is possible";
+		break;
+	case -EOWNERDEAD:
+		what = "its holder died; make what it guards consistent, or unlock it for good";
+		break;
+	case -EHOSTDOWN:
+		what = "its home is down, or took this node for dead";
+		break;
+	default:
+		return kd_no_reason(error);
+	}
+	return kd_because(error, "region \"%s\": lock %u: %s",
+			  lock->region->name, lock->number, what);
+}
+
 static __attribute__((noinline))
 int take_slow(struct kdsm_lock *lock, uint32_t flags, uint32_t thread, uint64_t timeout,
 	      bool interruptible)
@@ -200,7 +231,7 @@ int take_slow(struct kdsm_lock *lock, uint32_t flags, uint32_t thread, uint64_t 
 	int ret;
 
 	if (KDSM_LOCK_OWNER(word_state(lock)) == thread)
-		return -EDEADLK;
+		return explain(lock, -EDEADLK);
 	if (timeout && timeout != KDSM_FOREVER)
 		begin = kdsm_now();
 	if (by_word && timeout && lock->region->kdsm->may_spin &&
@@ -214,7 +245,7 @@ int take_slow(struct kdsm_lock *lock, uint32_t flags, uint32_t thread, uint64_t 
 		arg.timeout = kdsm_left(begin, timeout);
 		ret = lock->backend->take(lock->region, &arg);
 	} while (ret == -EINTR && !interruptible);
-	return ret;
+	return explain(lock, ret);
 }
 
 static inline int take(struct kdsm_lock *lock, uint32_t flags, uint64_t timeout,
@@ -288,7 +319,7 @@ static int give(struct kdsm_lock *lock, uint32_t flags, uint32_t thread,
 	do {
 		ret = how(lock->region, &arg);
 	} while (ret == -EINTR);
-	return ret;
+	return explain(lock, ret);
 }
 
 int kdsm_unlock(struct kdsm_lock *lock)
@@ -343,7 +374,7 @@ static int open_arg(struct kdsm_lock_open *arg, const char *name, uint32_t numbe
 	arg->number = number;
 	if (!name)
 		return 0;
-	ret = kdsm_name_check(name);
+	ret = kdsm_name_check("lock", name);
 	if (!ret)
 		memcpy(arg->name, name, strlen(name));
 	return ret;
@@ -363,26 +394,69 @@ static int map_words(struct kdsm_region *region)
 	return ret;
 }
 
+/* Give the reason why the backend did not open the lock. arg is as it was passed to the backend. */
+static int explain_open(int error, const struct kdsm_region *region,
+			const struct kdsm_lock_open *arg)
+{
+	char number[24] = "any number", name[KDSM_NAME_SIZE + 16];
+	const char *what;
+
+	if (arg->number != KDSM_LOCK_ANY)
+		snprintf(number, sizeof(number), "number %u", arg->number);
+	if (arg->name[0])
+		snprintf(name, sizeof(name), "lock \"%s\"", arg->name);
+	else
+		snprintf(name, sizeof(name), "lock of %s", number);
+	switch (error) {
+	case -ENOENT:
+		what = "there is no such lock";
+		break;
+	case -EEXIST:
+		what = "the lock exists";
+		break;
+	case -ENOSPC:
+		what = "the region has no number left for a lock";
+		break;
+	case -EINVAL:
+		if (!arg->name[0] && arg->number >= KDSM_MAX_LOCKS &&
+		    (arg->number != KDSM_LOCK_ANY || !(arg->flags & KDSM_LOCK_CREATE)))
+			what = "the number is not below KDSM_MAX_LOCKS";
+		else if (arg->flags & KDSM_LOCK_CREATE &&
+			 (arg->kind < KDSM_LOCK_DMCS || arg->kind > KDSM_LOCK_RMA_RW))
+			what = "there is no such kind of lock";
+		else
+			what = "the lock exists with another kind, or the settings are invalid";
+		break;
+	case -ERANGE:
+		what = "a setting is out of range, or the kind of lock has no such setting";
+		break;
+	default:
+		what = kdsm_strerror(error);
+	}
+	return kd_because(error, "region \"%s\": %s: %s", region->name, name, what);
+}
+
 static int open_lock(struct kdsm_region *region, struct kdsm_lock_open *arg,
 		     struct kdsm_lock **out)
 {
+	struct kdsm_lock_open asked = *arg;
 	struct kdsm_lock *lock;
 	int ret;
 
 	if (!region->writable)
-		return -EACCES;
+		return kd_read_only(region);
 	if (!region->backend->locks)
-		return -EOPNOTSUPP;
+		return kd_because(-EOPNOTSUPP, "a virtual run has no locks");
 	ret = map_words(region);
 	if (!ret)
 		ret = region->backend->locks->open(region, arg);
 	if (!ret && arg->number >= KDSM_MAX_LOCKS)
 		ret = -EPROTO;
 	if (ret)
-		return ret;
+		return explain_open(ret, region, &asked);
 	lock = calloc(1, sizeof(*lock));
 	if (!lock)
-		return -ENOMEM;
+		return kd_no_reason(-ENOMEM);
 	lock->region = region;
 	lock->backend = region->backend->locks;
 	lock->number = arg->number;
@@ -396,21 +470,22 @@ static int open_lock(struct kdsm_region *region, struct kdsm_lock_open *arg,
 int kdsm_lock_create(struct kdsm_region *region, const char *name, uint32_t number,
 		     const struct kdsm_lock_attr *attr, struct kdsm_lock **lock)
 {
-	static const struct kdsm_lock_attr none;
+	struct kdsm_lock_attr own = { .argsz = sizeof(own) };
 	struct kdsm_lock_open arg;
 	int ret;
 
 	*lock = NULL;
-	if (!attr)
-		attr = &none;
-	if (attr->flags & ~KDSM_LOCK_EXCL)
-		return -EINVAL;
+	ret = attr ? KD_ARGUMENT_IN(kdsm_lock_attr, &own, attr) : 0;
+	if (ret)
+		return ret;
+	if (own.flags & ~KDSM_LOCK_EXCL)
+		return kd_because(-EINVAL, "lock: flags 0x%x have unknown bits", own.flags);
 	ret = open_arg(&arg, name, number);
 	if (ret)
 		return ret;
-	arg.flags = attr->flags | KDSM_LOCK_CREATE;
-	arg.kind = attr->kind ? attr->kind : KDSM_LOCK_RMA_MCS;
-	arg.settings = attr->settings;
+	arg.flags = own.flags | KDSM_LOCK_CREATE;
+	arg.kind = own.kind ? own.kind : KDSM_LOCK_RMA_MCS;
+	arg.settings = own.settings;
 	return open_lock(region, &arg, lock);
 }
 
@@ -465,7 +540,12 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 	do {
 		ret = lock->backend->set(lock->region, &arg);
 	} while (ret == -EINTR);
-	return ret;
+	if (ret != -EINVAL && ret != -ERANGE)
+		return kd_no_reason(ret);
+	return kd_because(ret, "region \"%s\": lock %u: %s",
+			  lock->region->name, lock->number,
+			  ret == -ERANGE ? "a setting is out of range, or not one of this kind" :
+			  "the mask names no setting, or one that does not exist");
 }
 
 int kdsm_lock_info(struct kdsm_lock *lock, struct kdsm_lock_info *info)

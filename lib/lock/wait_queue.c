@@ -166,14 +166,17 @@ int kdsm_line_init(const struct kdsm_line *line, uint32_t value)
 	uint64_t head = 0;
 	int ret;
 
-	if (region->coherent)
-		return -EOPNOTSUPP;
-	if (line->offset % 64 || line->home >= region->kdsm->nodes || value > KDSM_SEM_MAX)
-		return -EINVAL;
-	if (kdsm_range_check(region, line->offset, KDSM_LINE_SIZE))
-		return -ERANGE;
+	if (line->home >= region->kdsm->nodes)
+		return kd_no_node(region->kdsm, line->home);
+	if (value > KDSM_SEM_MAX)
+		return kd_because(-EINVAL, "value %u is above KDSM_SEM_MAX", value);
+	ret = kd_offset_check(line->offset, 64);
+	if (!ret)
+		ret = kdsm_range_check(region, line->offset, KDSM_LINE_SIZE);
+	if (ret)
+		return ret;
 	if (!region->writable)
-		return -EACCES;
+		return kd_read_only(region);
 	ret = kdsm_head_change(line, &head, make_head(0, 0, value));
 	kdsm_line_remember(line, head);
 	return ret == -EBUSY || ret == -EPROTO ? 0 : ret;

@@ -8,11 +8,11 @@
 
 int kd_own_open(struct kd_search *s, uint64_t bytes)
 {
-	struct kdsm_region_attr attr = { .size = bytes };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = bytes };
 	struct kd_own *own = &s->own;
 	int r;
 
-	r = kdsm_open(&own->kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE);
+	r = kdsm_open(KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE, &own->kdsm);
 	if (r == 0)
 		r = kdsm_region_open(own->kdsm, "kdsm-reach", &attr, &own->region);
 	if (r == 0)

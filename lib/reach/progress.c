@@ -53,7 +53,7 @@ void kd_progress_end(struct kd_search *s)
 static void fill(struct kd_search *s, struct kdsm_reach_progress *progress)
 {
 	struct kd_progress *p = &s->progress;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t now = kdsm_now();
 
 	kd_mutex_lock(&p->lock);

@@ -33,12 +33,32 @@ struct kdsm_reach {
 #define OPEN_TRIES	25
 #define OPEN_PAUSE	200000000	/* ns between attempts */
 
-void kdsm_reach_result_init(struct kdsm_reach_result *result)
+/* A field that a later version adds is stored only if argsz says that the result has it. */
+static int check_result(const struct kdsm_reach_result *result)
 {
-	memset(result, 0, sizeof(*result));
+	if (result->argsz >= sizeof(*result))
+		return 0;
+	return kd_because(-EINVAL,
+			  "struct kdsm_reach_result: argsz is %zu; set it to sizeof(struct " "kdsm_reach_result)",
+			  result->argsz);
+}
+
+int kdsm_reach_result_init(struct kdsm_reach_result *result)
+{
+	static const struct kdsm_reach_result none;
+	int r = check_result(result);
+
+	if (r == 0)
+		r = KD_ARGUMENT_OUT(kdsm_reach_result, &none, result);
+	if (r < 0)
+		return r;
+	result->remote.argsz = sizeof(result->remote);
+	result->counts.argsz = sizeof(result->counts);
+	result->counts.table.argsz = sizeof(result->counts.table);
 	mpz_init(result->states);
 	mpz_init(result->deadlocks);
 	mpz_init(result->fired);
+	return 0;
 }
 
 void kdsm_reach_result_free(struct kdsm_reach_result *result)
@@ -93,6 +113,7 @@ static uint64_t part_bytes(const struct kd_search *s)
 static int open_region(struct kd_search *s)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = kdsm_nodes(s->kdsm) * part_bytes(s),
 	};
 	char name[KDSM_NAME_SIZE];
@@ -145,7 +166,7 @@ static int open_region(struct kd_search *s)
 		       "no node could give %" PRIu64 " MiB for table and cache; make --table and --cache smaller",
 		       attr.size / kdsm_nodes(s->kdsm) >> 20);
 	else
-		kd_say(s->message, "region %s: cannot be opened: %s", name, strerror(-r));
+		kd_say(s->message, "%s", kdsm_error(r));
 	return r == -EFBIG ? -ENOMEM : r;
 }
 
@@ -345,7 +366,7 @@ static int compare(void *context, uint64_t *mine, const uint64_t *theirs)
 /* Combine the counts of all nodes on node 0. */
 static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 {
-	struct kdsm_counts c;
+	struct kdsm_counts c = { .argsz = sizeof(c) };
 	uint64_t own;
 	int r;
 
@@ -365,6 +386,7 @@ static int add_nodes(struct kd_search *s, struct kdsm_reach_result *result)
 	r = kd_finish_without(s, r);
 	result->tasks = sums[0];
 	result->remote = (struct kdsm_counts){
+		.argsz = sizeof(result->remote),
 		.get = sums[1], .put = sums[2], .cas = sums[3],
 		.faa = sums[4], .am = sums[5], .bytes = sums[6],
 	};
@@ -628,6 +650,7 @@ static int prepare(struct kdsm_reach *reach)
 	int r;
 
 	s->bdd = s->options->bdd;
+	s->bdd.argsz = sizeof(s->bdd);
 	s->saturates = s->options->saturation;
 	s->gang = &s->cluster;
 	share_sizes(s);
@@ -640,7 +663,7 @@ static int prepare(struct kdsm_reach *reach)
 			r = kd_windows_open(s);
 	}
 	if (r == 0)
-		r = kdsm_bdd_open(&s->store, s->gang->region, KD_STORE, &s->bdd);
+		r = kdsm_bdd_open(s->gang->region, KD_STORE, &s->bdd, &s->store);
 	if (r == 0)
 		r = kd_search_prepare(s);
 	if (r == 0)
@@ -725,8 +748,8 @@ static int run_step(struct kdsm_reach *reach, int (*step)(struct kdsm_reach *rea
 	return r;
 }
 
-int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
-		    const struct kdsm_reach_options *options, struct kdsm_reach_message *message)
+int kdsm_reach_open(struct kdsm *kdsm, const struct kdsm_reach_options *options,
+		    struct kdsm_reach **reach, struct kdsm_reach_message *message)
 {
 	struct kdsm_reach *new;
 	int r;
@@ -737,8 +760,13 @@ int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
 		kd_say(message, "%s: %s", options->path, strerror(ENOMEM));
 		return -ENOMEM;
 	}
+	r = KD_ARGUMENT_IN(kdsm_reach_options, &new->options, options);
+	if (r < 0) {
+		kd_say(message, "%s", kdsm_error(r));
+		free(new);
+		return r;
+	}
 	kd_progress_init(&new->search.progress);
-	new->options = *options;
 	new->search.options = &new->options;
 	new->search.kdsm = kdsm;
 	r = run_step(new, prepare, message);
@@ -751,23 +779,32 @@ int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
 	return 0;
 }
 
-void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model)
+int kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model)
 {
 	const struct kd_model *own = &reach->search.model;
-
-	*model = (struct kdsm_reach_model){
+	const struct kdsm_reach_model known = {
+		.argsz = sizeof(known),
 		.name = own->name, .kind = own->kind,
 		.bits = own->net ? own->net->places : own->bits,
 		.relations = own->relations, .properties = own->properties,
 	};
+
+	return KD_ARGUMENT_OUT(kdsm_reach_model, &known, model);
 }
 
 int kdsm_reach_search(struct kdsm_reach *reach, struct kdsm_reach_result *result,
 		      struct kdsm_reach_message *message)
 {
+	int r;
+
 	if (reach->result) {
 		kd_say(message, "%s: was searched before; open it again", reach->options.path);
 		return -EALREADY;
+	}
+	r = check_result(result);
+	if (r < 0) {
+		kd_say(message, "%s", kdsm_error(r));
+		return r;
 	}
 	reach->result = result;
 	return run_step(reach, search, message);

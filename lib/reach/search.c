@@ -543,6 +543,7 @@ int kd_search_run(struct kd_search *s)
 static struct kdsm_tasks_attr tasks_attr(void)
 {
 	return (struct kdsm_tasks_attr){
+		.argsz = sizeof(struct kdsm_tasks_attr),
 		.stack = STACK, .node_workers = KDSM_REACH_WORKERS, .deque = DEQUE,
 	};
 }

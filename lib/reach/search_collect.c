@@ -282,7 +282,7 @@ int kd_room_grow(struct kd_search *s)
 
 int kd_room_collect(struct kd_search *s, uint64_t order)
 {
-	struct kdsm_bdd_collection c = { 0 };
+	struct kdsm_bdd_collection c = { .argsz = sizeof(c) };
 	const uint64_t entries = s->store->cache.count;
 	uint64_t count;
 	kdsm_bdd *root = roots(s, &count);

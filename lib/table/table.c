@@ -71,7 +71,11 @@ static uint64_t cache_size(const struct kdsm_table_attr *attr, const struct kdsm
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes)
 {
-	return layout(attr->nodes, cluster_nodes).bytes;
+	struct kdsm_table_attr own;
+
+	if (KD_ARGUMENT_IN(kdsm_table_attr, &own, attr))
+		return UINT64_MAX;
+	return layout(own.nodes, cluster_nodes).bytes;
 }
 
 uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes)
@@ -101,9 +105,29 @@ void kd_table_resize(struct kdsm_table *t, uint64_t limit)
 	kd_nodecache_resize(&t->cache, (t->cache.most + 1) * limit / (t->slots / t->block));
 }
 
-int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
-		    uint64_t offset, const struct kdsm_table_attr *attr)
+static int check(const struct kdsm *kdsm, uint64_t offset, const struct kdsm_table_attr *attr)
 {
+	if (offset % 64)
+		return kd_misaligned(offset, 64);
+	if (!attr->nodes || attr->first_nodes > attr->nodes)
+		return kd_because(-EINVAL,
+				  "table: nodes is %" PRIu64 " and first_nodes %" PRIu64 "; nodes is above 0, and first_nodes not above nodes",
+				  attr->nodes, attr->first_nodes);
+	if (attr->find > KDSM_TABLE_MESSAGE)
+		return kd_because(-EINVAL, "table: there is no way %u to find nodes", attr->find);
+	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
+		return kd_because(-EOPNOTSUPP,
+				  "table: KDSM_TABLE_MESSAGE is impossible in domain hca");
+	if (attr->nodes > MAX_NODES)
+		return kd_because(-EFBIG, "table: %" PRIu64 " nodes are more than %" PRIu64,
+				  attr->nodes, (uint64_t)MAX_NODES);
+	return 0;
+}
+
+int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
+		    const struct kdsm_table_attr *argument, struct kdsm_table **table)
+{
+	struct kdsm_table_attr own, *attr = &own;
 	struct kdsm *kdsm = kdsm_region_cluster(region);
 	uint64_t size = kdsm_region_part_size(region);
 	struct layout first;
@@ -112,16 +136,17 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	char *base;
 	int r;
 
-	if (attr->nodes == 0 || offset % 64 || attr->first_nodes > attr->nodes ||
-	    attr->find > KDSM_TABLE_MESSAGE)
-		return -EINVAL;
-	if (attr->find == KDSM_TABLE_MESSAGE && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA)
-		return -EOPNOTSUPP;
-	if (attr->nodes > MAX_NODES)
-		return -EFBIG;
+	r = KD_ARGUMENT_IN(kdsm_table_attr, attr, argument);
+	if (r == 0)
+		r = check(kdsm, offset, attr);
+	if (r < 0)
+		return r;
 	l = layout(attr->nodes, kdsm_nodes(kdsm));
 	if (offset > size || l.bytes > size - offset)
-		return -ERANGE;
+		return kd_because(-ERANGE,
+				  "region \"%s\": a table of %" PRIu64 " bytes at offset %" PRIu64
+				  " is not inside a part of %" PRIu64 " bytes",
+				  region->name, l.bytes, offset, size);
 
 	t = calloc(1, sizeof(*t));
 	if (!t)
@@ -398,15 +423,15 @@ int kd_table_take(struct kdsm_table_worker *w, const struct kdsm_node *node,
 	return r < 0 ? r : kd_settle_node(t->region->kdsm, w->next / t->slots);
 }
 
-int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
-			      const struct kdsm_node *node, int home,
-			      uint64_t *number)
+int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker, int home,
+			      const struct kdsm_node *node, uint64_t *number)
 {
 	uint64_t hash = kd_hash(node->a, node->b);
 
-	if (!(node->a | node->b) || node->a & (KD_NODE_OLD | KD_NODE_MARK) ||
-	    home >= (int)worker->table->parts)
-		return -EINVAL;
+	if (!(node->a | node->b) || node->a & (KD_NODE_OLD | KD_NODE_MARK))
+		return kd_because(-EINVAL, "a node is all zero, or has bit 61 or 62 of a");
+	if (home >= (int)worker->table->parts)
+		return kd_because(-EINVAL, "there is no part %d", home);
 	return kd_table_put(worker, node, hash,
 			    home < 0 ? kd_table_home(worker->table, hash) :
 			    (unsigned int)home, number);
@@ -415,7 +440,7 @@ int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
 int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
 			   const struct kdsm_node *node, uint64_t *number)
 {
-	return kdsm_table_find_or_put_at(worker, node, -1, number);
+	return kdsm_table_find_or_put_at(worker, -1, node, number);
 }
 
 int kdsm_table_read(struct kdsm_table_worker *worker, uint64_t number,
@@ -433,10 +458,10 @@ unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number)
 	return number / table->slots;
 }
 
-void kdsm_table_counts(const struct kdsm_table_worker *worker,
-		       struct kdsm_table_counts *counts)
+int kdsm_table_counts(const struct kdsm_table_worker *worker,
+		      struct kdsm_table_counts *counts)
 {
-	*counts = worker->counts;
+	return KD_ARGUMENT_OUT(kdsm_table_counts, &worker->counts, counts);
 }
 
 int kdsm_table_usage(struct kdsm_table *table, uint64_t *used, uint64_t *size)

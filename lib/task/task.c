@@ -18,11 +18,15 @@
 
 /* ---- joining ---- */
 
-static void fill_attr(struct kdsm_tasks_attr *to, const struct kdsm_tasks_attr *from)
+static int fill_attr(struct kdsm_tasks_attr *to, const struct kdsm_tasks_attr *from)
 {
-	static const struct kdsm_tasks_attr none;
+	int ret = 0;
 
-	*to = from ? *from : none;
+	memset(to, 0, sizeof(*to));
+	if (from)
+		ret = KD_ARGUMENT_IN(kdsm_tasks_attr, to, from);
+	if (ret)
+		return ret;
 	if (!to->node_workers)
 		to->node_workers = NODE_WORKERS;
 	if (!to->deque)
@@ -31,6 +35,7 @@ static void fill_attr(struct kdsm_tasks_attr *to, const struct kdsm_tasks_attr *
 		to->stack = STACK;
 	if (!to->timeout)
 		to->timeout = TIMEOUT;
+	return 0;
 }
 
 static void use_attr(struct kdsm_tasks *tasks, const struct kdsm_tasks_attr *attr)
@@ -55,7 +60,8 @@ uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr)
 	struct kdsm_tasks_attr filled;
 	struct kdsm_tasks tasks = { .offset = 0 };
 
-	fill_attr(&filled, attr);
+	if (fill_attr(&filled, attr))
+		return UINT64_MAX;
 	use_attr(&tasks, &filled);
 	return bytes_of(&tasks);
 }
@@ -134,7 +140,10 @@ static int agree(struct kdsm_tasks *tasks)
 		       &former);
 	if (ret)
 		return ret;
-	return former && former != hash ? -EPROTO : 0;
+	if (!former || former == hash)
+		return 0;
+	return kd_because(-EPROTO,
+			  "tasks: the job has another node_workers, deque or timeout, or runs another program");
 }
 
 static int claim_process(struct kdsm_tasks *tasks)
@@ -150,7 +159,8 @@ static int claim_process(struct kdsm_tasks *tasks)
 			return 0;
 		}
 	}
-	return -EUSERS;
+	return kd_because(-EUSERS, "tasks: %d processes of this node are in the job",
+			  KD_TASK_PROCESSES);
 }
 
 static uint32_t cpus(void)
@@ -168,11 +178,18 @@ static int check_attr(const struct kdsm_region *region, uint64_t offset,
 	struct kdsm_tasks tasks = { .offset = offset };
 
 	if (region->coherent)
-		return -EOPNOTSUPP;
-	if (offset % 64 || attr->node_workers > KD_TASK_WORKERS || attr->deque < 2 ||
-	    attr->deque > DEQUE_MAX || attr->steal > KDSM_STEAL_HALF ||
-	    attr->workers > attr->node_workers || !attr->stack)
-		return -EINVAL;
+		return kd_not_partitioned(region);
+	if (offset % 64)
+		return kd_misaligned(offset, 64);
+	if (attr->node_workers > KD_TASK_WORKERS || attr->workers > attr->node_workers)
+		return kd_because(-EINVAL,
+				  "tasks: workers is %u and node_workers %u; workers is not " "above node_workers, and that not above %d",
+				  attr->workers, attr->node_workers, KD_TASK_WORKERS);
+	if (attr->deque < 2 || attr->deque > DEQUE_MAX)
+		return kd_because(-EINVAL, "tasks: deque is %u, not from 2 to %u",
+				  attr->deque, (unsigned int)DEQUE_MAX);
+	if (attr->steal > KDSM_STEAL_HALF)
+		return kd_because(-EINVAL, "tasks: there is no way %u to steal", attr->steal);
 	use_attr(&tasks, attr);
 	return kdsm_range_check(region, offset, bytes_of(&tasks));
 }
@@ -215,8 +232,9 @@ int kdsm_tasks_open(struct kdsm_region *region, uint64_t offset,
 	int ret;
 
 	*out = NULL;
-	fill_attr(&filled, attr);
-	ret = check_attr(region, offset, &filled);
+	ret = fill_attr(&filled, attr);
+	if (!ret)
+		ret = check_attr(region, offset, &filled);
 	if (ret)
 		return ret;
 	tasks = calloc(1, sizeof(*tasks));
@@ -312,7 +330,7 @@ int kdsm_tasks_run(struct kdsm_tasks *tasks, const struct kdsm_task_type *type,
 	int ret;
 
 	if (self && self->tasks == tasks)
-		return -EDEADLK;
+		return kd_because(-EDEADLK, "KDSM_RUN: the caller is a task of the job");
 	root = aligned_alloc(_Alignof(struct kd_root), sizeof(*root));
 	if (!root)
 		return -ENOMEM;
@@ -375,13 +393,15 @@ unsigned int kdsm_tasks_culprit(const struct kdsm_tasks *tasks)
 	return __atomic_load_n(&tasks->culprit, __ATOMIC_RELAXED);
 }
 
-void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts)
+int kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts)
 {
+	struct kdsm_tasks_counts sum;
 	unsigned int i;
 
 	kd_mutex_lock(&tasks->lock);
-	*counts = tasks->gone;
+	sum = tasks->gone;
 	for (i = 0; i < tasks->started; i++)
-		kd_task_add_counts(counts, &tasks->workers[i]->counts);
+		kd_task_add_counts(&sum, &tasks->workers[i]->counts);
 	kd_mutex_unlock(&tasks->lock);
+	return KD_ARGUMENT_OUT(kdsm_tasks_counts, &sum, counts);
 }

@@ -143,7 +143,7 @@ static int claim_number(struct kd_worker *w)
 			break;
 	}
 	if (i == tasks->node_workers)
-		return -EUSERS;
+		return kd_because(-EUSERS, "tasks: the job has %u workers on this node already", i);
 	__atomic_store_n(&w->shared->process, tasks->process, __ATOMIC_RELAXED);
 	used = __atomic_load_n(&tasks->own->crew.used, __ATOMIC_RELAXED);
 	while (used <= i &&
@@ -206,11 +206,13 @@ static int start_worker(struct kdsm_tasks *tasks)
 void kd_task_add_counts(struct kdsm_tasks_counts *sum,
 			const struct kdsm_tasks_counts *counts)
 {
-	const uint64_t *from = (const uint64_t *)counts;
-	uint64_t *to = (uint64_t *)sum;
+	/* All fields behind argsz */
+	const size_t bytes = sizeof(*sum) - offsetof(struct kdsm_tasks_counts, stolen);
+	const uint64_t *from = &counts->stolen;
+	uint64_t *to = &sum->stolen;
 	size_t i;
 
-	for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+	for (i = 0; i < bytes / sizeof(*to); i++)
 		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
@@ -239,7 +241,9 @@ int kdsm_tasks_set_workers(struct kdsm_tasks *tasks, uint32_t workers)
 	int ret = 0;
 
 	if (workers > tasks->node_workers)
-		return -EUSERS;
+		return kd_because(-EUSERS,
+				  "tasks: %u workers are more than the %u that a node may have",
+				  workers, tasks->node_workers);
 	while (!ret && tasks->started < workers)
 		ret = start_worker(tasks);
 	while (tasks->started > workers)

@@ -283,9 +283,9 @@ static void *run_program(void *data)
 	return NULL;
 }
 
-void kdsm_virtual_attr_init(struct kdsm_virtual_attr *attr)
+int kdsm_virtual_attr_init(struct kdsm_virtual_attr *attr)
 {
-	*attr = (struct kdsm_virtual_attr){
+	static const struct kdsm_virtual_attr usual = {
 		.nodes = 1,
 		.one_sided = 2000,
 		.message = 3000,
@@ -294,6 +294,8 @@ void kdsm_virtual_attr_init(struct kdsm_virtual_attr *attr)
 		.bandwidth = 12500,
 		.quantum = 1000,
 	};
+
+	return KD_ARGUMENT_OUT(kdsm_virtual_attr, &usual, attr);
 }
 
 static int begin(const struct kdsm_virtual_attr *attr, struct program *program)
@@ -309,18 +311,25 @@ static int begin(const struct kdsm_virtual_attr *attr, struct program *program)
 	return ret;
 }
 
-int kdsm_virtual_run(const struct kdsm_virtual_attr *attr,
+int kdsm_virtual_run(const struct kdsm_virtual_attr *argument_attr,
 		     int (*program)(struct kdsm *kdsm, void *argument), void *argument)
 {
 	struct program what = { .run = program, .argument = argument };
+	struct kdsm_virtual_attr own, *attr = &own;
 	unsigned int i;
 	int begun, ret;
 
 	if (kd_run.attr)
-		return -EBUSY;
-	if (!attr->nodes || attr->nodes > KDSM_MAX_NODES || !attr->bandwidth ||
-	    attr->handler > attr->message)
-		return -EINVAL;
+		return kd_because(-EBUSY, "the caller is the program of a virtual run");
+	ret = KD_ARGUMENT_IN(kdsm_virtual_attr, attr, argument_attr);
+	if (ret)
+		return ret;
+	if (!attr->nodes || attr->nodes > KDSM_MAX_NODES)
+		return kd_because(-EINVAL, "virtual run: %u nodes are not from 1 to %d",
+				  attr->nodes, KDSM_MAX_NODES);
+	if (!attr->bandwidth || attr->handler > attr->message)
+		return kd_because(-EINVAL,
+				  "virtual run: bandwidth is 0, or handler is above message");
 	kd_run.node = calloc(attr->nodes, sizeof(*kd_run.node));
 	if (!kd_run.node)
 		return -ENOMEM;

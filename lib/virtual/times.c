@@ -159,17 +159,18 @@ static void add_node(struct kd_simulated *node, uint64_t now, struct kdsm_virtua
 		times->share[i] += share[i];
 }
 
-void kdsm_virtual_times(struct kdsm_virtual_times *times)
+int kdsm_virtual_times(struct kdsm_virtual_times *times)
 {
+	struct kdsm_virtual_times sum = { .argsz = sizeof(sum) };
 	uint64_t now = kdsm_virtual_now();
 	unsigned int i;
 
-	memset(times, 0, sizeof(*times));
-	if (!kd_run.current)
-		return;
-	times->elapsed = now - kd_run.origin;
-	for (i = 0; i < kd_run.attr->nodes; i++)
-		add_node(&kd_run.node[i], now, times);
+	if (kd_run.current) {
+		sum.elapsed = now - kd_run.origin;
+		for (i = 0; i < kd_run.attr->nodes; i++)
+			add_node(&kd_run.node[i], now, &sum);
+	}
+	return KD_ARGUMENT_OUT(kdsm_virtual_times, &sum, times);
 }
 
 void kdsm_virtual_reset(void)

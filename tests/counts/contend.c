@@ -317,7 +317,7 @@ static void run(void)
 
 static struct kdsm_lock *create(unsigned int number, enum kdsm_lock_kind kind)
 {
-	const struct kdsm_lock_attr attr = { .kind = kind };
+	const struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = kind };
 	struct kdsm_lock *created;
 
 	check(kdsm_lock_create(region, NULL, number, &attr, &created), "creating a lock");
@@ -385,9 +385,9 @@ static void schedule_by_order(void)
 
 static void open_all(void)
 {
-	struct kdsm_region_attr attr = { .size = 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 0 };
 
-	check(kdsm_open(&kdsm, 0), "opening the cluster");
+	check(kdsm_open(0, &kdsm), "opening the cluster");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	check(nodes > MAX_NODES ? -E2BIG : 0, "nodes");

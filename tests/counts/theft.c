@@ -41,9 +41,9 @@ static void check(int ret, const char *what)
 
 static void open_all(void)
 {
-	const struct kdsm_region_attr attr = { .size = PART * 2 };
+	const struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = PART * 2 };
 
-	check(kdsm_open(&kdsm, 0), "opening the cluster");
+	check(kdsm_open(0, &kdsm), "opening the cluster");
 	check(kdsm_region_open(kdsm, "theft", &attr, &region), "opening a region");
 	kdsm_barrier_init(&barrier, region, 0);
 }

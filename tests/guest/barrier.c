@@ -41,7 +41,7 @@ static unsigned int threads_of(unsigned int which)
 
 static void open_barrier(struct crew *crew, const char *name)
 {
-	struct kdsm_region_attr attr = { .size = 65536 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 65536 };
 	uint32_t participants[CREW_NODES];
 	char full[32];
 	unsigned int i;

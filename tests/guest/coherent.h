@@ -47,7 +47,7 @@ static inline int acquire(struct kdsm_signature *signature)
 
 static inline void board_open(const char *name)
 {
-	struct kdsm_region_attr attr = { .size = nodes * 65536 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = nodes * 65536 };
 
 	if (kdsm_region_open(kdsm, name, &attr, &board))
 		guest_die("region", -EIO);

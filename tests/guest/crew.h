@@ -38,7 +38,7 @@ static inline void crew_open(struct crew *crew, const char *name,
 			     const struct kdsm_region_attr *attr, uint64_t sync_size,
 			     const uint32_t *participants)
 {
-	must(kdsm_open(&crew->kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &crew->kdsm), "kdsm_open");
 	must(kdsm_region_open_coherent(crew->kdsm, name, attr,
 				       KDSM_TREE_BARRIER_SIZE + sync_size, &crew->region,
 				       &crew->sync), name);

@@ -334,6 +334,7 @@ static void evict_other(void)
 {
 	const uint64_t size = LIMIT / 2, part = LIMIT / 8 / STRIDE;
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = size, .policy = policy, .block_size = block_size,
 	};
 	struct kdsm_region *other = NULL;

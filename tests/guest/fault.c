@@ -198,6 +198,7 @@ static long faults_taken(void)
 static void check_large(uint32_t policy)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.mode = 0600, .policy = policy, .size = GROUP, .block_size = GROUP,
 	};
 	struct kdsm_region *region;
@@ -238,9 +239,10 @@ static void vanish(void)
 
 int main(void)
 {
-	struct kdsm_region_attr small = { .mode = 0600 }, attr = { .mode = 0600 };
+	struct kdsm_region_attr small = { .argsz = sizeof(small), .mode = 0600 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .mode = 0600 };
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = nodes - 1;

@@ -26,6 +26,7 @@ static uint32_t kind = KDSM_LOCK_DMCS;
 static inline struct kdsm_lock *make_lock(const char *name, uint64_t keep)
 {
 	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
 		.kind = kind,
 		.settings = { .mask = KDSM_LOCK_SET_KEEP, .keep = keep },
 	};
@@ -73,6 +74,7 @@ static inline int guard_main(int argc, char **argv, const char *meeting_name, co
 			     const struct guest_test *tests)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = BLOCKS * BLOCK, .block_size = BLOCK, .policy = KDSM_POLICY_RELEASE,
 	};
 	int status;

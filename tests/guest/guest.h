@@ -73,13 +73,13 @@ static inline void meet(void)
  */
 static inline void guest_open(const char *name)
 {
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	const char *run = getenv("KDSM_RUN");
 	char own[KDSM_NAME_SIZE];
 	int ret;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	ret = kdsm_open(&kdsm, 0);
+	ret = kdsm_open(0, &kdsm);
 	if (ret)
 		guest_die("kdsm_open", ret);
 	node = kdsm_node(kdsm);

@@ -32,7 +32,11 @@ struct member {
 
 static void open_heap(struct crew *crew, struct kdsm_heap **heap)
 {
-	struct kdsm_region_attr attr = { .size = SIZE, .block_size = block_size };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = SIZE,
+		.block_size = block_size,
+	};
 	uint32_t participants[CREW_NODES];
 	char name[32];
 	unsigned int i;

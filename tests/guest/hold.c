@@ -17,8 +17,8 @@ static void *wait_for_it(void *lock)
 /* Two threads have the lock in turn; users other than the region's owner may read the region. */
 static void hold_lock(const char *name)
 {
-	struct kdsm_region_attr attr = { .size = 4 << 20, .mode = 0644 };
-	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4 << 20, .mode = 0644 };
+	struct kdsm_lock_attr kind = { .argsz = sizeof(kind), .kind = KDSM_LOCK_DMCS };
 	struct kdsm_region *region;
 	struct kdsm_lock *lock;
 	struct kdsm *kdsm;
@@ -26,7 +26,7 @@ static void hold_lock(const char *name)
 	void *failed;
 	int error;
 
-	error = kdsm_open(&kdsm, 0);
+	error = kdsm_open(0, &kdsm);
 	if (!error)
 		error = kdsm_region_open(kdsm, name, &attr, &region);
 	if (!error)
@@ -49,8 +49,9 @@ static void hold_lock(const char *name)
 /* A lock of each home, which this node gives back to the home as soon as it is unlocked */
 static unsigned int hold_leaving(const char *name, struct kdsm_lock **locks, unsigned int most)
 {
-	struct kdsm_region_attr attr = { .size = 4 << 20 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4 << 20 };
 	struct kdsm_lock_attr kind = {
+		.argsz = sizeof(kind),
 		.kind = KDSM_LOCK_DMCS,
 		.settings = { .mask = KDSM_LOCK_SET_KEEP, .keep = 0 },
 	};
@@ -59,7 +60,7 @@ static unsigned int hold_leaving(const char *name, struct kdsm_lock **locks, uns
 	unsigned int i, count = 0;
 	int error;
 
-	error = kdsm_open(&kdsm, 0);
+	error = kdsm_open(0, &kdsm);
 	if (!error) {
 		count = kdsm_nodes(kdsm) < most ? kdsm_nodes(kdsm) : most;
 		error = kdsm_region_open(kdsm, name, &attr, &region);

@@ -189,7 +189,7 @@ static void check_counts(const struct tally *a, const struct tally *b)
 /* A new lock in the attacked region works. */
 static void check_new_locks(void)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	struct kdsm_lock *lock;
 	int ret;
 
@@ -250,7 +250,7 @@ static const struct guest_test tests[] = {
 /* Create locks of each kind that the module has. */
 static int make_locks(void)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	unsigned int i;
 	int ret;
 
@@ -270,7 +270,7 @@ static int make_locks(void)
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { .size = 8192 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 8192 };
 	unsigned int i;
 	int ret, status;
 

@@ -95,7 +95,7 @@ static void loop(void)
 /* Operations of a sum, on this node: two puts of each node but one, in each direction */
 static void costs(void)
 {
-	struct kdsm_counts before, after;
+	struct kdsm_counts before = { .argsz = sizeof(before) }, after = { .argsz = sizeof(after) };
 	double sum = 1;
 	int i;
 

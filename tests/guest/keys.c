@@ -41,7 +41,7 @@ static void *add(void *arg)
 
 static int open_region(struct kdsm_region **region, const char *name, uint64_t size)
 {
-	struct kdsm_region_attr attr = { .size = size };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = size };
 
 	return kdsm_region_open(kdsm, name, &attr, region);
 }
@@ -104,7 +104,7 @@ int main(void)
 	int errors[THREADS] = { 0 };
 	unsigned int i;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	must(open_region(&board, "keys", 65536ULL * nodes), "kdsm_region_open");

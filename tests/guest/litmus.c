@@ -272,7 +272,7 @@ static void synchronise(const struct litmus_step *step)
 		break;
 	case LITMUS_RECEIVE:
 		must(kdsm_signature_wait(sync_region, signature_place(step->which), batch,
-					 &signature, 120 * SECOND), "kdsm_signature_wait");
+					 120 * SECOND, &signature), "kdsm_signature_wait");
 		must(kdsm_acquire(region, &signature), "kdsm_acquire");
 		break;
 	default:
@@ -544,10 +544,11 @@ static int run_forms(unsigned int size, unsigned int sizes)
 static int run_policy(unsigned int size, unsigned int sizes)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.policy = strict ? KDSM_POLICY_STRICT : KDSM_POLICY_RELEASE,
 		.block_size = block_size,
 	};
-	struct kdsm_lock_attr lock_attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr lock_attr = { .argsz = sizeof(lock_attr), .kind = KDSM_LOCK_DMCS };
 	uint32_t participants[64];
 	unsigned int i;
 	char name[32];

@@ -279,15 +279,15 @@ static void survive(void)
 int main(void)
 {
 	struct kdsm_lock_attr kinds[] = {
-		{ .kind = KDSM_LOCK_DMCS },
-		{ .kind = KDSM_LOCK_RMA_MCS },
-		{ .kind = KDSM_LOCK_RMA_RW },
-		{ .kind = KDSM_LOCK_RMA_RW },
+		{ .argsz = sizeof(kinds[0]), .kind = KDSM_LOCK_DMCS },
+		{ .argsz = sizeof(kinds[0]), .kind = KDSM_LOCK_RMA_MCS },
+		{ .argsz = sizeof(kinds[0]), .kind = KDSM_LOCK_RMA_RW },
+		{ .argsz = sizeof(kinds[0]), .kind = KDSM_LOCK_RMA_RW },
 	};
-	struct kdsm_region_attr attr = { .mode = 0600 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .mode = 0600 };
 	int error;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = nodes - 1;

@@ -38,6 +38,7 @@ static uint32_t kind_now(void)
 static struct kdsm_lock *make(struct kdsm_region *region, const char *name, uint64_t keep)
 {
 	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
 		.kind = kind_now(),
 		.settings = { .mask = KDSM_LOCK_SET_KEEP, .keep = keep },
 	};
@@ -50,12 +51,13 @@ static struct kdsm_lock *make(struct kdsm_region *region, const char *name, uint
 /* Open the region of this round, in every second round one of policy release. */
 static struct kdsm_region *open_region(struct kdsm *in)
 {
-	struct kdsm_region_attr attr = { .size = 4096 * nodes };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 * nodes };
 	struct kdsm_region *region;
 	char name[32];
 
 	if (round_number % 2)
 		attr = (struct kdsm_region_attr){
+			.argsz = sizeof(struct kdsm_region_attr),
 			.size = 4096, .block_size = 4096, .policy = KDSM_POLICY_RELEASE,
 		};
 	snprintf(name, sizeof(name), "gone%u", round_number);
@@ -105,7 +107,7 @@ static void use_locks(unsigned int process)
 	struct kdsm_region *region;
 	struct kdsm *own;
 
-	must(kdsm_open(&own, 0), "kdsm_open");
+	must(kdsm_open(0, &own), "kdsm_open");
 	region = open_region(own);
 	kept = make(region, "kept", KDSM_LOCK_KEEP_FOREVER);
 	freed = make(region, "freed", 0);

@@ -50,7 +50,7 @@ static unsigned int home_of(struct kdsm_lock *lock)
 
 static void open_region(void)
 {
-	struct kdsm_region_attr attr = { .size = kdsm_nodes(kdsm) * 65536 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = kdsm_nodes(kdsm) * 65536 };
 
 	must(kdsm_region_open(kdsm, "lock-restart", &attr, &region), "kdsm_region_open");
 }
@@ -58,7 +58,7 @@ static void open_region(void)
 /* The homes of locks go round, so each node finds the same numbers. */
 static void open_locks(void)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	unsigned int number = 0, i;
 
 	for (i = 0; i < LOCKS; i++) {
@@ -120,7 +120,7 @@ static void die(void)
 	tap_ok(now() - start < LIMIT + 30, "the node is down after %.1f s", now() - start);
 	mute(false);
 	run("kdsmctl up -f $KDSM_CONFIG -w 60");
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 }
 
 static void end_waits(void)
@@ -159,7 +159,7 @@ int main(void)
 {
 	unsigned int i;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	gone = kdsm_nodes(kdsm) - 1;
 	if (gone != 2)

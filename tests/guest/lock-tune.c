@@ -143,7 +143,7 @@ static void tune_in_use(void)
 /* A threshold is a number or automatic; at first it is automatic. */
 static void tune_levels(void)
 {
-	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_RMA_MCS };
+	struct kdsm_lock_attr kind = { .argsz = sizeof(kind), .kind = KDSM_LOCK_RMA_MCS };
 	struct kdsm_lock_info info;
 	struct kdsm_lock *other;
 
@@ -177,8 +177,8 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_lock_attr kind = { .argsz = sizeof(kind), .kind = KDSM_LOCK_DMCS };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	int ret, status;
 
 	guest_open("lock-tune-meeting");

@@ -32,6 +32,7 @@ static struct kdsm_lock *make_in(struct kdsm_region *in, const char *name, uint3
 				 uint32_t t_r, uint32_t t_w)
 {
 	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
 		.kind = KDSM_LOCK_RMA_RW,
 		.settings = {
 			.mask = KDSM_LOCK_SET_T_DC | KDSM_LOCK_SET_T_R | KDSM_LOCK_SET_T_W,
@@ -141,7 +142,7 @@ static void *read_too(void *arg)
 static void rw_shared(void)
 {
 	struct kdsm_lock *lock = make("shared", 1, 64, 16), *plain;
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	pthread_t thread;
 
 	CHECK_IS(kdsm_read_lock(lock), 0);
@@ -177,6 +178,7 @@ static void rw_settings(void)
 	struct kdsm_lock *lock = make("settings", 1, 5, 6), *other;
 	struct kdsm_lock_settings set = { .mask = KDSM_LOCK_SET_T_DC, .t_dc = nodes + 1 };
 	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
 		.kind = KDSM_LOCK_RMA_RW,
 		.settings = { .mask = KDSM_LOCK_SET_T_L(2), .t_l = { 0, 7 } },
 	};
@@ -697,7 +699,7 @@ static void rw_numbers(void)
 {
 	struct kdsm_lock *lock = make("numbers", nodes, 1, 1), *plain;
 	struct kdsm_lock *read_lock = make("numbers-dead", nodes, 1, 1);
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	unsigned int used;
 	pthread_t reader;
 
@@ -839,7 +841,8 @@ static const struct guest_test numbers_tests[] = {
 int main(int argc, char **argv)
 {
 	bool numbers = argc > 1 && !strcmp(argv[1], "numbers");
-	struct kdsm_region_attr attr = { .size = 4096 }, coherent_attr = {
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 }, coherent_attr = {
+		.argsz = sizeof(coherent_attr),
 		.size = 2 * 4096, .block_size = 4096, .policy = KDSM_POLICY_RELEASE,
 	};
 	int ret, status;

@@ -294,15 +294,15 @@ static void recover(void)
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { .mode = 0600, .size = SIZE };
-	struct kdsm_region_attr small = { .size = 3 * 16384, .mode = 0600 };
-	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .mode = 0600, .size = SIZE };
+	struct kdsm_region_attr small = { .argsz = sizeof(small), .size = 3 * 16384, .mode = 0600 };
+	struct kdsm_lock_attr kind = { .argsz = sizeof(kind), .kind = KDSM_LOCK_DMCS };
 	struct sigaction action = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO };
 	unsigned int i;
 	char name[32];
 
 	sigaction(SIGBUS, &action, NULL);
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;

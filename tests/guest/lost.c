@@ -100,8 +100,8 @@ static void publish(uint64_t round)
 	for (of = 0; of < nodes; of++) {
 		if (of == gone || of == node)
 			continue;
-		must(kdsm_signature_wait(board, PLACE + of * KDSM_SIGNATURE_PLACE, round, &other,
-					 60 * SECOND), "kdsm_signature_wait");
+		must(kdsm_signature_wait(board, PLACE + of * KDSM_SIGNATURE_PLACE, round,
+					 60 * SECOND, &other), "kdsm_signature_wait");
 		tap_result(kdsm_acquire(regions[0], &other), 0, "round %d: an acquire", (int)round);
 	}
 	meet();
@@ -253,10 +253,11 @@ static void vanish(void)
 
 int main(void)
 {
-	struct kdsm_region_attr small = { .mode = 0600 }, attr = { .mode = 0600 };
+	struct kdsm_region_attr small = { .argsz = sizeof(small), .mode = 0600 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .mode = 0600 };
 	uint64_t value;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = nodes - 1;

@@ -392,7 +392,7 @@ static void pgas_vector_large(void)
 	enum { COUNT = KDSM_MAX_INFLIGHT_BYTES / KDSM_MAX_OP_LENGTH + 1 };
 	uint8_t *to = malloc(KDSM_MAX_OP_LENGTH);
 	struct kdsm_op ops[COUNT + 1];
-	struct kdsm_counts before, after;
+	struct kdsm_counts before = { .argsz = sizeof(before) }, after = { .argsz = sizeof(after) };
 	unsigned int i;
 
 	for (i = 0; i < COUNT; i++)
@@ -712,7 +712,7 @@ static void pgas_notify_failed(void)
 static void pgas_settle(void)
 {
 	const uint64_t data = WORDS + 65536;
-	struct kdsm_counts before, after;
+	struct kdsm_counts before = { .argsz = sizeof(before) }, after = { .argsz = sizeof(after) };
 	struct kdsm_barrier barrier;
 	uint64_t i, k, seen;
 
@@ -844,7 +844,7 @@ static void pgas_signals(void)
 /* The library counts exactly the operations that the program asked for. */
 static void pgas_counts(void)
 {
-	struct kdsm_counts before, after;
+	struct kdsm_counts before = { .argsz = sizeof(before) }, after = { .argsz = sizeof(after) };
 	uint64_t value = 0;
 
 	kdsm_counts(kdsm, &before);
@@ -894,7 +894,7 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { .flags = 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	int ret;
 
 	guest_open("pgas-meeting");

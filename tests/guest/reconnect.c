@@ -140,12 +140,12 @@ static void one_restarts(void)
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = {};
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	char name[32];
 
 	if (argc != 2)
 		tap_bail("usage: reconnect NODE|restart");
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	attr.size = PART * nodes;

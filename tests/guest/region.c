@@ -35,7 +35,9 @@ static uint64_t told(unsigned int slot)
 
 static struct kdsm_region_attr attr_of(uint32_t flags)
 {
-	return (struct kdsm_region_attr){ .size = PART * nodes, .flags = flags };
+	return (struct kdsm_region_attr){
+		.argsz = sizeof(struct kdsm_region_attr), .size = PART * nodes, .flags = flags,
+	};
 }
 
 static int region_open(const char *name, uint32_t flags, struct kdsm_region **region)
@@ -130,8 +132,10 @@ static void region_mismatch(void)
 static int bad_open(struct kdsm_region_attr attr)
 {
 	struct kdsm_region *region;
-	int ret = kdsm_region_open(kdsm, "bad", &attr, &region);
+	int ret;
 
+	attr.argsz = sizeof(attr);
+	ret = kdsm_region_open(kdsm, "bad", &attr, &region);
 	kdsm_region_close(region);
 	return ret;
 }
@@ -249,9 +253,11 @@ static int open_percent(struct kdsm *own, unsigned int percent, struct kdsm_regi
 	return ret;
 }
 
-static const struct kdsm_region_attr kept = { .flags = KDSM_REGION_KEEP },
+static const struct kdsm_region_attr kept = { .argsz = sizeof(kept), .flags = KDSM_REGION_KEEP },
 	/* Large blocks, because each write to a new block takes messages */
-	released = { .policy = KDSM_POLICY_RELEASE, .block_size = 2U << 20 };
+	released = {
+		.argsz = sizeof(released), .policy = KDSM_POLICY_RELEASE, .block_size = 2U << 20,
+	};
 
 /* keep_percent is 10 and user_percent 20 */
 static int quota_as_nobody(void)
@@ -260,7 +266,7 @@ static int quota_as_nobody(void)
 
 	if (setgid(NOBODY) || setuid(NOBODY))
 		return 97;
-	CHECK_IS(kdsm_open(&own, 0), 0);
+	CHECK_IS(kdsm_open(0, &own), 0);
 	CHECK_IS(open_percent(own, 15, kept), -EDQUOT);
 	CHECK_IS(open_percent(own, 8, kept), 0);
 	CHECK_IS(open_percent(own, 15, attr_of(0)), 0);
@@ -285,7 +291,7 @@ static int touch_as_nobody(void)
 	if (setgid(NOBODY) || setuid(NOBODY))
 		return 97;
 	attr.size = bytes / 100 * 15 / PART * PART * nodes;
-	if (kdsm_open(&own, 0) || kdsm_region_open(own, "quota", &attr, &region))
+	if (kdsm_open(0, &own) || kdsm_region_open(own, "quota", &attr, &region))
 		return 96;
 	for (i = 0; i < attr.size; i += 4096)
 		((volatile char *)kdsm_region_address(region))[i] = 1;
@@ -394,7 +400,7 @@ static int as_nobody(void)
 
 	if (setgid(NOBODY) || setuid(NOBODY))
 		return 97;
-	CHECK_IS(kdsm_open(&own, 0), 0);
+	CHECK_IS(kdsm_open(0, &own), 0);
 	if (!own)
 		return 96;
 	CHECK_IS(kdsm_region_open(own, "private", NULL, &region), -EACCES);
@@ -429,7 +435,7 @@ static void region_permissions(void)
 		uint32_t mode;
 	} made[3] = { { "private", 0600 }, { "readable", 0644 }, { "open", 0666 } };
 	struct kdsm_region *regions[3];
-	struct kdsm_region_attr attr;
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	uint64_t value = 7;
 	struct stat old;
 	int i;
@@ -551,7 +557,7 @@ static int die_busy(void)
 	struct kdsm *own;
 	unsigned int i, n;
 
-	if (kdsm_open(&own, 0))
+	if (kdsm_open(0, &own))
 		return 1;
 	kdsm = own;
 	if (region_open("doomed", 0, &region))
@@ -593,7 +599,7 @@ static void region_many(void)
 	int i;
 
 	for (i = 0; i < 40; i++) {
-		struct kdsm_region_attr attr = { .size = 4096 * nodes };
+		struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 * nodes };
 
 		snprintf(name, sizeof(name), "many-%d", i);
 		CHECK_IS(kdsm_region_open(kdsm, name, &attr, &regions[i]), 0);
@@ -628,7 +634,7 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr;
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	int ret;
 
 	guest_open("region-meeting");

@@ -20,7 +20,7 @@ static struct kdsm_region *region;
 
 static int open_region(const char *name, unsigned int chunks)
 {
-	struct kdsm_region_attr attr = { .size = chunks * CHUNK * nodes };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = chunks * CHUNK * nodes };
 
 	return kdsm_region_open(kdsm, name, &attr, &region);
 }

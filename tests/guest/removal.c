@@ -28,7 +28,7 @@ static void run(const char *command)
 
 static struct kdsm_region *open_region(const char *name, uint64_t size)
 {
-	struct kdsm_region_attr attr = { .size = size };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = size };
 	struct kdsm_region *region;
 	int error = kdsm_region_open(kdsm, name, &attr, &region);
 
@@ -56,7 +56,7 @@ static void one_round(unsigned int round)
 	int status = -1, error = 0;
 	pid_t child;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	region = open_region("removal", CHUNKS * CHUNK);
 	for (i = 0; i < CHUNKS && !error; i++)
 		error = kdsm_faa(region, 0, i * CHUNK, 1, NULL);
@@ -82,7 +82,7 @@ int main(void)
 {
 	bool fits;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	fits = kdsm_nodes(kdsm) == 1 && kdsm_domain(kdsm) == KDSM_DOMAIN_HCA;
 	kdsm_close(kdsm);
 	if (!fits) {

@@ -383,7 +383,7 @@ static void die_flying(bool killed)
 	struct kdsm *own;
 
 	/* A second region: the child cannot map the first one once more. */
-	if (kdsm_open(&own, 0) || kdsm_region_open(own, "ring-exit", NULL, &mine) ||
+	if (kdsm_open(0, &own) || kdsm_region_open(own, "ring-exit", NULL, &mine) ||
 	    kdsm_ring_open(mine, 64, 65536, &ring))
 		_exit(1);
 	fly(ring, 64, 4096);
@@ -394,7 +394,11 @@ static void die_flying(bool killed)
 
 static void ring_exit(void)
 {
-	struct kdsm_region_attr attr = { .size = nodes * MIB, .flags = KDSM_REGION_KEEP };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = nodes * MIB,
+		.flags = KDSM_REGION_KEEP,
+	};
 	struct kdsm_region *exits;
 	int i, status;
 	pid_t child;
@@ -428,7 +432,7 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	int ret, status;
 
 	guest_open("ring-meeting");

@@ -153,6 +153,7 @@ static void shows(const char *name, const char *line)
 static void segments_library(void)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = SIZE - 5, .policy = policy, .segments = segments, .segment_count = COUNT,
 	};
 	struct kdsm_region *region, *other;

@@ -101,7 +101,7 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	int ret, status;
 
 	guest_open("short");

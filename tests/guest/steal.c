@@ -258,7 +258,7 @@ static const struct guest_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { .flags = 0 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	int ret;
 
 	guest_open("steal-meeting");

@@ -14,6 +14,7 @@
 #define JOBS		3
 
 static const struct kdsm_tasks_attr common = {
+	.argsz = sizeof(common),
 	.workers = 2, .node_workers = 8, .deque = 256, .stack = 1 << 20,
 	.timeout = 10 * SECOND,
 };
@@ -26,13 +27,14 @@ static struct kdsm_tasks *join(unsigned int job, uint32_t steal)
 {
 	struct kdsm_tasks_attr attr = common;
 	struct kdsm_region_attr region_attr = {
+		.argsz = sizeof(region_attr),
 		.size = nodes * JOBS * kdsm_tasks_bytes(&common),
 	};
 	struct kdsm_tasks *tasks = NULL;
 	int ret;
 
 	attr.steal = steal;
-	ret = kdsm_open(&own, 0);
+	ret = kdsm_open(0, &own);
 	if (!ret)
 		ret = kdsm_region_open(own, "tasks", &region_attr, &region);
 	if (!ret)
@@ -90,7 +92,7 @@ static void gather(const pid_t *pids, unsigned int count)
 /* The processes of a job may differ in how many tasks they steal at a time. */
 static void test_known(unsigned int job, uint32_t steal)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_tasks *tasks;
 	pid_t pids[PROCESSES];
 	unsigned int i;

@@ -97,7 +97,7 @@ static void meets_nobody(unsigned int whom)
 
 static void opens_nothing(void)
 {
-	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = nodes * PART };
 	struct kdsm_region *other;
 	double start = now();
 	char name[32];
@@ -117,12 +117,12 @@ static void opens_nothing(void)
 /* Create regions, which the node that is gone delays, until this process is killed. */
 static void create_for_ever(unsigned int child, volatile uint64_t *turn)
 {
-	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = nodes * PART };
 	struct kdsm_region *other;
 	struct kdsm *kd;
 	char name[32];
 
-	must(kdsm_open(&kd, 0), "kdsm_open");
+	must(kdsm_open(0, &kd), "kdsm_open");
 	snprintf(name, sizeof(name), "never-%u-%u", node, child);
 	for (;; (*turn)++)
 		if (!kdsm_region_open(kd, name, &attr, &other))
@@ -223,7 +223,7 @@ static void keeps_own(void)
 
 static void vanish(void)
 {
-	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = nodes * PART };
 	unsigned int on;
 
 	must(kdsm_region_open(kdsm, "own", &attr, &own), "kdsm_region_open");
@@ -307,7 +307,7 @@ static void survive(void)
 /* All nodes take part in a new region. */
 static void together(void)
 {
-	struct kdsm_region_attr attr = { .size = nodes * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = nodes * PART };
 	struct kdsm_region *after;
 	struct kdsm_barrier meeting;
 	int error = -1;
@@ -328,10 +328,10 @@ static void together(void)
 
 int main(int argc, char **argv)
 {
-	struct kdsm_region_attr attr = { .mode = 0600 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .mode = 0600 };
 	struct kdsm_region *other;
 
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	node = kdsm_node(kdsm);
 	nodes = kdsm_nodes(kdsm);
 	gone = argc > 1 ? strtoul(argv[1], NULL, 0) : nodes - 1;

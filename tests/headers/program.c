@@ -104,6 +104,7 @@ KDSM_TASK_DEFINE(struct pair, swapped, struct pair, p)
 static void set_up(struct kdsm_tasks_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
+	attr->argsz = sizeof(*attr);
 	attr->workers = 2;
 	attr->node_workers = 4;
 	attr->deque = 1024;
@@ -155,12 +156,13 @@ static void use_bdds(struct kdsm_region *region)
 	mpz_t states;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.table_bytes = 1 << 20;
 	attr.cache_bytes = 1 << 20;
 	behind = (kdsm_bdd_part_bytes(&attr, 1) + 63) / 64 * 64;
 	set_up(&tasks_attr);
 	EXPECT(behind + kdsm_tasks_bytes(&tasks_attr) <= PART);
-	EXPECT(!kdsm_bdd_open(&store, region, 0, &attr));
+	EXPECT(!kdsm_bdd_open(region, 0, &attr, &store));
 	kdsm_bdd_tasks(store, &tasks_attr);
 	EXPECT(!kdsm_tasks_open(region, behind, &tasks_attr, &tasks));
 	EXPECT(!KDSM_RUN(tasks, &all_six, both, 0, 6));
@@ -214,11 +216,12 @@ static void use_table(struct kdsm_region *region)
 	uint64_t first, again;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.nodes = 1000;
 	node.a = 1;
 	node.b = 2;
 	EXPECT(kdsm_table_part_bytes(&attr, 1) <= PART);
-	EXPECT(!kdsm_table_open(&table, region, 0, &attr));
+	EXPECT(!kdsm_table_open(region, 0, &attr, &table));
 	EXPECT(!kdsm_table_worker_new(table, &worker));
 	EXPECT(kdsm_table_find_or_put(worker, &node, &first) == 1);
 	EXPECT(kdsm_table_find_or_put(worker, &node, &again) == 0 && first == again);
@@ -236,6 +239,7 @@ static void use_coherent(struct kdsm *kdsm)
 	char *text;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.size = 1 << 20;
 	EXPECT(!kdsm_region_open_coherent(kdsm, "coherent", &attr,
 					  kdsm_heap_sync_size(attr.size, 0, 1), &region, &sync));
@@ -255,6 +259,7 @@ static void use_region(struct kdsm *kdsm, const char *name, void (*use)(struct k
 	struct kdsm_region *region;
 
 	memset(&attr, 0, sizeof(attr));
+	attr.argsz = sizeof(attr);
 	attr.size = PART;
 	EXPECT(!kdsm_region_open(kdsm, name, &attr, &region));
 	use(region);
@@ -265,7 +270,7 @@ int main(void)
 {
 	struct kdsm *kdsm;
 
-	EXPECT(!kdsm_open(&kdsm, KDSM_OPEN_LOCAL));
+	EXPECT(!kdsm_open(KDSM_OPEN_LOCAL, &kdsm));
 	use_region(kdsm, "places", use_places);
 	use_region(kdsm, "locks", use_locks);
 	use_region(kdsm, "table", use_table);

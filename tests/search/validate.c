@@ -34,17 +34,18 @@ struct job {
 static int search(struct job *job)
 {
 	struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = model, .job = "validate", .workers = 1, .timeout = 10000000000,
 		.order = KDSM_REACH_ORDER_FILE,
 		.bdd = { .table_bytes = 16 << 20, .cache_bytes = 4 << 20 },
 	};
 	struct kdsm_reach_message message;
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct kdsm_reach *reach;
 	int ret;
 
 	kdsm_reach_result_init(&result);
-	ret = kdsm_reach_open(&reach, job->kdsm, &options, &message);
+	ret = kdsm_reach_open(job->kdsm, &options, &reach, &message);
 	if (!ret)
 		ret = kdsm_reach_search(reach, &result, &message);
 	if (ret)
@@ -101,7 +102,7 @@ static int program(struct kdsm *kdsm, void *argument)
 
 static double simulated(void)
 {
-	struct kdsm_virtual_attr attr;
+	struct kdsm_virtual_attr attr = { .argsz = sizeof(attr) };
 	double seconds = 0;
 
 	kdsm_virtual_attr_init(&attr);

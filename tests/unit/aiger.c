@@ -218,6 +218,7 @@ static unsigned int nodes = 1, workers = 1;
 static int reach(struct kdsm_reach_result *result, struct kdsm_reach_message *message)
 {
 	const struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = path, .job = "aiger", .workers = workers, .timeout = 10000000000,
 		.bdd = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 },
 		.deadlocks = true, .trace = !saturation, .saturation = saturation,
@@ -338,7 +339,7 @@ static void check_witnesses(const struct graph *g, const struct truth *t)
 static void check_graph(const struct graph *g, bool binary)
 {
 	unsigned char bytes[8192];
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct kdsm_reach_message message;
 	struct truth truth;
 	unsigned int i, traces = 0;
@@ -501,7 +502,7 @@ static void no_latches(void **state)
 	static const bool violated[][3] = {
 		{ true, false, true }, { false, false, false }, { false, false, false },
 	};
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct kdsm_reach_message message;
 	unsigned int i, k;
 
@@ -527,7 +528,7 @@ static void no_latches(void **state)
 static void deep(void **state)
 {
 	const unsigned int gates = 200000;
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct kdsm_reach_message message;
 	const size_t size = 32 * gates + 100;
 	char *text = malloc(size);

@@ -25,7 +25,7 @@ static pthread_t threads[SIM_NODES];
 
 static void start(unsigned int count)
 {
-	struct kdsm_region_attr attr = { .size = SIM_NODES * 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIM_NODES * 4096 };
 	unsigned int i;
 
 	sim_start(count);

@@ -17,6 +17,7 @@ static inline void begin_with(struct fixture *f, unsigned int nodes,
 			      struct kdsm_bdd_attr attr)
 {
 	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
 		.size = kdsm_bdd_part_bytes(&attr, nodes) * nodes,
 	};
 	unsigned int i;
@@ -27,7 +28,7 @@ static inline void begin_with(struct fixture *f, unsigned int nodes,
 	sim.tear = true;
 	for (i = 0; i < nodes; i++) {
 		assert_int_equal(kdsm_region_open(sim.kdsm[i], "b", &region, &f->region[i]), 0);
-		assert_int_equal(kdsm_bdd_open(&f->store[i], f->region[i], 0, &attr), 0);
+		assert_int_equal(kdsm_bdd_open(f->region[i], 0, &attr, &f->store[i]), 0);
 		assert_int_equal(kdsm_bdd_worker_new(f->store[i], &f->worker[i]), 0);
 	}
 }
@@ -35,6 +36,7 @@ static inline void begin_with(struct fixture *f, unsigned int nodes,
 static inline void begin(struct fixture *f, unsigned int nodes, unsigned int granularity)
 {
 	begin_with(f, nodes, (struct kdsm_bdd_attr){
+		.argsz = sizeof(struct kdsm_bdd_attr),
 		.table_bytes = 8 << 20, .cache_bytes = 1 << 20, .granularity = granularity,
 	});
 }

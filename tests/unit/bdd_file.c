@@ -98,7 +98,7 @@ static void elsewhere(void **state)
 {
 	kdsm_bdd functions[64], *back;
 	uint64_t table[64], before;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	unsigned int i, count;
 	struct fixture f;
 	struct text text;

@@ -186,7 +186,7 @@ static void picture(void **state)
 	a = kdsm_bdd_not(kdsm_bdd_variable(w(&f), 7));
 	file = open_memstream(&text, &size);
 	assert_non_null(file);
-	assert_int_equal(kdsm_bdd_dot(w(&f), a, file), 0);
+	assert_int_equal(kdsm_bdd_dot(w(&f), file, a), 0);
 	fclose(file);
 	snprintf(expected, sizeof(expected),
 		 "digraph bdd {\n\troot [shape=none,label=\"\"];\n\tn0 [shape=box,label=\"0\"];\n"
@@ -198,7 +198,7 @@ static void picture(void **state)
 	free(text);
 	file = fopen("/dev/full", "w");
 	assert_non_null(file);
-	assert_int_equal(kdsm_bdd_dot(w(&f), a, file), -EIO);
+	assert_int_equal(kdsm_bdd_dot(w(&f), file, a), -EIO);
 	fclose(file);
 	end(&f);
 }

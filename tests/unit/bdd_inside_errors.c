@@ -216,8 +216,13 @@ static void make_relation(struct kdsm_bdd_worker *w)
 
 static void refusals(void **state)
 {
-	struct kdsm_tasks_attr none = { .workers = 1, .node_workers = 1, .deque = 64 };
-	struct kdsm_region_attr attr = { .size = kdsm_tasks_bytes(&none) };
+	struct kdsm_tasks_attr none = {
+		.argsz = sizeof(none),
+		.workers = 1,
+		.node_workers = 1,
+		.deque = 64,
+	};
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = kdsm_tasks_bytes(&none) };
 	struct kdsm_region *region;
 	struct kdsm_tasks *tasks;
 	kdsm_bdd a, b;

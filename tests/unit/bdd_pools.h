@@ -25,9 +25,18 @@ static inline void open_pools(struct pools *p, unsigned int nodes, unsigned int 
 			      uint64_t table_bytes)
 {
 	bool local = !nodes;
-	struct kdsm_bdd_attr attr = { .table_bytes = table_bytes, .cache_bytes = 4 << 20 };
-	struct kdsm_tasks_attr pool = { .workers = workers, .node_workers = 8, .deque = 64 };
-	struct kdsm_region_attr region = { 0 };
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
+		.table_bytes = table_bytes,
+		.cache_bytes = 4 << 20,
+	};
+	struct kdsm_tasks_attr pool = {
+		.argsz = sizeof(pool),
+		.workers = workers,
+		.node_workers = 8,
+		.deque = 64,
+	};
+	struct kdsm_region_attr region = { .argsz = sizeof(region) };
 	unsigned int i;
 	uint64_t place;
 
@@ -37,13 +46,13 @@ static inline void open_pools(struct pools *p, unsigned int nodes, unsigned int 
 	p->nodes = nodes;
 	p->local = NULL;
 	if (local)
-		assert_int_equal(kdsm_open(&p->local, KDSM_OPEN_LOCAL), 0);
+		assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &p->local), 0);
 	else
 		sim_start(nodes);
 	for (i = 0; i < nodes; i++) {
 		assert_int_equal(kdsm_region_open(local ? p->local : sim.kdsm[i], "b", &region,
 						  &p->region[i]), 0);
-		assert_int_equal(kdsm_bdd_open(&p->store[i], p->region[i], 0, &attr), 0);
+		assert_int_equal(kdsm_bdd_open(p->region[i], 0, &attr, &p->store[i]), 0);
 		assert_int_equal(kdsm_bdd_worker_new(p->store[i], &p->plain[i]), 0);
 		assert_int_equal(kdsm_bdd_worker_new(p->store[i], &p->pooled[i]), 0);
 		kdsm_bdd_tasks(p->store[i], &pool);
@@ -152,7 +161,7 @@ static inline void operate(struct kdsm_bdd_worker *w, unsigned int round, kdsm_b
 /* Number of tasks that ran on another worker than their creator; *far: on another node */
 static inline uint64_t moved(struct pools *p, uint64_t *far)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	uint64_t near = 0;
 	unsigned int i;
 

@@ -21,7 +21,7 @@
 static void same_results(unsigned int nodes, unsigned int workers)
 {
 	kdsm_bdd plain[RESULTS], pooled[RESULTS];
-	struct kdsm_bdd_counts all;
+	struct kdsm_bdd_counts all = { .argsz = sizeof(all) };
 	unsigned int round, i, node;
 	uint64_t far, tasks = 0;
 	struct pools p;

@@ -146,7 +146,7 @@ static void cut_by_saturation(uint64_t rounds, unsigned int nodes)
 /* Other nodes and workers continue each time, for one or two levels. */
 static void level_by_level(void **state)
 {
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	unsigned int turn, level;
 	struct explicit e;
 
@@ -400,7 +400,7 @@ static void expect_refused(struct job *job, const char *part)
 
 static void foreign(void **state)
 {
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct job job;
 
 	(void)state;
@@ -423,7 +423,7 @@ static void foreign(void **state)
 /* The checkpoint needs more BDD nodes than the first table of the later run has. */
 static void table_grows(void **state)
 {
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct job job[SIM_NODES];
 	unsigned int nodes, i;
 
@@ -481,7 +481,7 @@ static void write_file(const unsigned char *bytes, size_t size)
 static void damaged(void **state)
 {
 	static unsigned char bytes[16384];
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct job job;
 	size_t size, at;
 
@@ -538,8 +538,15 @@ static void no_room(void **state)
  */
 static void forge(uint32_t variable)
 {
-	struct kdsm_bdd_attr attr = { .table_bytes = 1 << 20, .cache_bytes = 1 << 20 };
-	struct kdsm_region_attr size = { .size = kdsm_bdd_part_bytes(&attr, 1) };
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
+		.table_bytes = 1 << 20,
+		.cache_bytes = 1 << 20,
+	};
+	struct kdsm_region_attr size = {
+		.argsz = sizeof(size),
+		.size = kdsm_bdd_part_bytes(&attr, 1),
+	};
 	struct kd_bdd_content content;
 	struct kd_bdd_reader reader;
 	struct kdsm_region *region;
@@ -548,9 +555,9 @@ static void forge(uint32_t variable)
 	FILE *stream = fopen(file, "r+");
 
 	assert_non_null(stream);
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &kdsm), 0);
 	assert_int_equal(kdsm_region_open(kdsm, "forge", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
 	reader = (struct kd_bdd_reader){ .file = stream };
 	assert_int_equal(kdsm_bdd_worker_new(store, &reader.worker), 0);
 	assert_int_equal(kd_bdd_load(&reader, &content), 0);
@@ -570,7 +577,7 @@ static void forge(uint32_t variable)
 /* The states have a variable for the next state, which no set of states has. */
 static void foreign_variable(void **state)
 {
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct job job;
 
 	(void)state;
@@ -607,7 +614,7 @@ static void in_child(const char *checkpoint, unsigned int nodes, unsigned int wo
 static void killed(void **state)
 {
 	unsigned int kills = 0, ms = 20;
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	char checkpoint[64];
 	uint64_t level = 0;
 	struct job job;

@@ -7,11 +7,11 @@
 static void open_local(void **state)
 {
 	char location[KDSM_LOCATION_SIZE] = "x";
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm *kdsm;
 
 	(void)state;
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &kdsm), 0);
 	assert_int_equal(kdsm_location(kdsm, 1, location), -EINVAL);
 	assert_int_equal(kdsm_location(kdsm, 0, location), 0);
 	assert_string_equal(location, "");
@@ -21,6 +21,7 @@ static void open_local(void **state)
 	assert_int_equal(kdsm_is_local(kdsm), 1);
 	assert_string_equal(kdsm_cluster_name(kdsm), "local");
 	memset(&counts, 0xff, sizeof(counts));
+	counts.argsz = sizeof(counts);
 	kdsm_counts(kdsm, &counts);
 	assert_int_equal(counts.get | counts.put | counts.cas | counts.faa | counts.am |
 			 counts.bytes | counts.calls, 0);
@@ -32,8 +33,8 @@ static void open_bad(void **state)
 	struct kdsm *kdsm = (void *)1;
 
 	(void)state;
-	assert_int_equal(kdsm_open(NULL, KDSM_OPEN_LOCAL), -EINVAL);
-	assert_int_equal(kdsm_open(&kdsm, 1U << 31), -EINVAL);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, NULL), -EINVAL);
+	assert_int_equal(kdsm_open(1U << 31, &kdsm), -EINVAL);
 	assert_null(kdsm);
 	kdsm_close(NULL);
 }
@@ -46,9 +47,9 @@ static void open_absent(void **state)
 	(void)state;
 	if (!access(KDSM_DEVICE, F_OK))
 		skip();
-	assert_int_equal(kdsm_open(&kdsm, 0), -ENOENT);
+	assert_int_equal(kdsm_open(0, &kdsm), -ENOENT);
 	assert_null(kdsm);
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_ALLOW_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &kdsm), 0);
 	assert_int_equal(kdsm_is_local(kdsm), 1);
 	kdsm_close(kdsm);
 }
@@ -57,12 +58,12 @@ static void open_absent(void **state)
 static void two_clusters(void **state)
 {
 	struct kdsm *a, *b;
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	struct kdsm_region *ra, *rb;
 
 	(void)state;
-	assert_int_equal(kdsm_open(&a, KDSM_OPEN_LOCAL), 0);
-	assert_int_equal(kdsm_open(&b, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &a), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &b), 0);
 	/* Each struct kdsm has names of its own. */
 	assert_int_equal(kdsm_region_open(a, "x", &attr, &ra), 0);
 	assert_int_equal(kdsm_region_open(b, "x", NULL, &rb), -ENOENT);

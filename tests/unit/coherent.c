@@ -14,7 +14,11 @@
 
 static void opening(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE - 5, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = SIZE - 5,
+		.policy = KDSM_POLICY_RELEASE,
+	};
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region *region, *again;
 	uint8_t *memory;
@@ -42,7 +46,11 @@ static void opening(void **state)
 
 static void no_operations(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = SIZE,
+		.policy = KDSM_POLICY_RELEASE,
+	};
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_op op = kdsm_op_faa(0, 0, 1);
 	struct kdsm_barrier barrier;
@@ -70,7 +78,7 @@ static void no_operations(void **state)
 
 static void beside(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region *region, *sync, *found, *other;
 	char name[KDSM_NAME_SIZE];
@@ -115,7 +123,7 @@ static void beside(void **state)
 
 static void fences(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	struct unit *unit = *state;
 	struct kdsm_region *region, *sync;
 	struct kdsm_signature signature;
@@ -138,7 +146,7 @@ static void fences(void **state)
 /* Threads and children share one copy, so nothing is merged. */
 static void no_races(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	struct unit *unit = *state;
 	struct kdsm_region *region, *sync;
 	uint64_t next = 3, lost = 7;
@@ -159,7 +167,7 @@ static void no_races(void **state)
 /* One node loses nothing, and a discard leaves what is not lost. */
 static void no_losses(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	struct unit *unit = *state;
 	struct kdsm_region *region, *sync;
 	uint64_t next = 0, offset = 7, size;
@@ -187,7 +195,7 @@ static void hints(void **state)
 	static int (*const all[])(struct kdsm_region *, uint64_t, uint64_t) = {
 		kdsm_prefetch, kdsm_flush, kdsm_pin, kdsm_refresh,
 	};
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	struct kdsm_region *region, *sync;
 	struct unit *unit = *state;
 	uint64_t size;
@@ -213,7 +221,11 @@ static void hints(void **state)
 
 static void homes(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE, .flags = KDSM_REGION_CONTIGUOUS };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = SIZE,
+		.flags = KDSM_REGION_CONTIGUOUS,
+	};
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region *region, *sync;
 
@@ -256,7 +268,7 @@ static void *count(void *arg)
 
 static void atomics(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	struct unit *unit = *state;
 	struct kdsm_region *region, *sync;
 	pthread_t threads[4];
@@ -487,22 +499,22 @@ static void places(void **state)
 	make_signature(&sent, 3, 3);
 	assert_int_equal(kdsm_signature_put(region, 0, 4, &sent, 1), -EINVAL);
 	assert_int_equal(kdsm_signature_put(region, 0, UNIT_PART - 8, &sent, 1), -ERANGE);
-	assert_int_equal(kdsm_signature_wait(region, 4, 1, &got, 0), -EINVAL);
-	assert_int_equal(kdsm_signature_wait(region, UNIT_PART - 8, 1, &got, 0), -ERANGE);
-	assert_int_equal(kdsm_signature_wait(region, 64, 1, &got, 10 * MS), -ETIMEDOUT);
+	assert_int_equal(kdsm_signature_wait(region, 4, 1, 0, &got), -EINVAL);
+	assert_int_equal(kdsm_signature_wait(region, UNIT_PART - 8, 1, 0, &got), -ERANGE);
+	assert_int_equal(kdsm_signature_wait(region, 64, 1, 10 * MS, &got), -ETIMEDOUT);
 	assert_int_equal(kdsm_signature_put(region, 0, 64, &sent, 1), 0);
-	assert_int_equal(kdsm_signature_wait(region, 64, 1, &got, 0), 0);
+	assert_int_equal(kdsm_signature_wait(region, 64, 1, 0, &got), 0);
 	assert_memory_equal(&got, &sent, KDSM_SIGNATURE_BYTES(3));
 
 	assert_int_equal(pthread_create(&thread, NULL, hand_over, region), 0);
-	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, KDSM_FOREVER), 0);
+	assert_int_equal(kdsm_signature_wait(region, 64, 9, KDSM_FOREVER, &got), 0);
 	pthread_join(thread, &ret);
 	assert_null(ret);
 	assert_int_equal(got.count, KDSM_NOTICES_MAX);
 
 	/* Bytes that hold no signature */
 	memset((char *)kdsm_region_part(region) + 64 + 8, 0xff, 16);
-	assert_int_equal(kdsm_signature_wait(region, 64, 9, &got, 0), -EPROTO);
+	assert_int_equal(kdsm_signature_wait(region, 64, 9, 0, &got), -EPROTO);
 	assert_int_equal(got.count, 0);
 }
 
@@ -565,7 +577,7 @@ static int meet_all(const struct member *like, unsigned int process)
 
 static void one_node(void **state)
 {
-	struct kdsm_region_attr attr = { .size = SIZE };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIZE };
 	const uint32_t participants[1] = { THREADS * PROCESSES };
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region *region, *sync;

@@ -42,7 +42,10 @@ static int collect(struct fixture *f, unsigned int threads, struct kdsm_bdd_coll
 	int status = 0;
 
 	for (i = 0; i < f->nodes; i++) {
-		calls[i] = (struct call){ .store = f->store[i], .threads = threads };
+		calls[i] = (struct call){
+			.store = f->store[i], .threads = threads,
+			.result.argsz = sizeof(calls[i].result),
+		};
 		assert_int_equal(pthread_create(&calls[i].thread, NULL, call, &calls[i]), 0);
 	}
 	for (i = 0; i < f->nodes; i++) {
@@ -175,7 +178,7 @@ static void keep_and_drop(unsigned int nodes, unsigned int threads, struct kdsm_
 			  unsigned int rounds)
 {
 	kdsm_bdd kept[FUNCTIONS], e;
-	struct kdsm_bdd_collection result = { 0 };
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	unsigned int kept_at[FUNCTIONS], n, i, round;
 	uint64_t seeds[FUNCTIONS], next = 1, used, size, garbage = 0;
 	struct shadow shadow;
@@ -236,8 +239,12 @@ static kdsm_bdd pair(struct fixture *f, unsigned int i)
 /* In a table nearly full of live nodes every node is found again, however far from its place. */
 static void crowd(unsigned int nodes)
 {
-	static const struct kdsm_bdd_attr size = { .table_bytes = 1 << 18, .cache_bytes = 1 << 16 };
-	struct kdsm_bdd_collection result;
+	static const struct kdsm_bdd_attr size = {
+		.argsz = sizeof(size),
+		.table_bytes = 1 << 18,
+		.cache_bytes = 1 << 16,
+	};
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	uint64_t used, room, i, n;
 	struct shadow shadow;
 	struct fixture f;
@@ -275,12 +282,25 @@ static void crowded(void **state)
 		crowd(nodes);
 }
 
-static const struct kdsm_bdd_attr roomy = { .table_bytes = 2 << 20, .cache_bytes = 1 << 20 };
+static const struct kdsm_bdd_attr roomy = {
+	.argsz = sizeof(roomy),
+	.table_bytes = 2 << 20,
+	.cache_bytes = 1 << 20,
+};
+
 /* The garbage of all rounds would fill the table many times. */
-static const struct kdsm_bdd_attr tight = { .table_bytes = 1 << 17, .cache_bytes = 1 << 16 };
+static const struct kdsm_bdd_attr tight = {
+	.argsz = sizeof(tight),
+	.table_bytes = 1 << 17,
+	.cache_bytes = 1 << 16,
+};
 
 /* Boxes hold a few words, so that threads stop at full boxes all the time. */
-static const struct kdsm_bdd_attr no_cache = { .table_bytes = 1 << 17, .cache_bytes = 1 };
+static const struct kdsm_bdd_attr no_cache = {
+	.argsz = sizeof(no_cache),
+	.table_bytes = 1 << 17,
+	.cache_bytes = 1,
+};
 
 static void one_node(void **state)
 {
@@ -310,10 +330,11 @@ static void three_nodes(void **state)
 static void growth(void **state)
 {
 	static const struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
 		.table_bytes = 1 << 20, .cache_bytes = 1 << 18,
 		.first_table_bytes = 1 << 15, .first_cache_bytes = 1 << 13,
 	};
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	uint64_t size, most, first, cache, seed = 1;
 	unsigned int nodes, n;
 	kdsm_bdd kept[8];
@@ -347,11 +368,12 @@ static void growth(void **state)
 static void lossless_growth(void **state)
 {
 	static const struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
 		.table_bytes = 1 << 20, .cache_bytes = 1 << 19,
 		.first_table_bytes = 1 << 17, .first_cache_bytes = 1 << 17,
 	};
 	const uint64_t seed = 77;
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	struct kdsm_bdd_worker *w;
 	struct kdsm_table *t;
 	uint64_t size, used, cache, steps;
@@ -503,10 +525,11 @@ static void moved_results(void **state)
 {
 	const uint64_t few = 1 << 13, sizes[] = { 2 * few, few + few / 4, few + 3 };
 	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
 		.table_bytes = 1 << 20, .first_table_bytes = 1 << 19,
 		.first_cache_bytes = few * sizeof(struct kd_result),
 	};
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	unsigned int threads, i;
 	uint64_t before, after, full, n;
 	struct kd_opcache *cache;
@@ -546,6 +569,7 @@ static void grown_cache(void **state)
 {
 	const uint64_t few = 1 << 13;
 	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
 		.table_bytes = 1 << 20, .first_table_bytes = 1 << 19,
 		.cache_bytes = 3 * few * sizeof(struct kd_result),
 		.first_cache_bytes = few * sizeof(struct kd_result),
@@ -618,7 +642,7 @@ static void ghosts(void **state)
 static uint64_t repeat(struct kdsm_bdd_attr attr, unsigned int threads, unsigned int flags,
 		       unsigned int turns)
 {
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	uint64_t steps = 0, before, seed;
 	kdsm_bdd kept[4], no_root;
 	struct kd_key dead, stays, beyond;
@@ -665,8 +689,9 @@ static uint64_t repeat(struct kdsm_bdd_attr attr, unsigned int threads, unsigned
  */
 static void results(void **state)
 {
-	static const struct kdsm_bdd_attr medium = { .table_bytes = 1 << 19,
-						     .cache_bytes = 1 << 18 };
+	static const struct kdsm_bdd_attr medium = {
+		.argsz = sizeof(medium), .table_bytes = 1 << 19, .cache_bytes = 1 << 18,
+	};
 	uint64_t with, without;
 	unsigned int threads;
 
@@ -687,7 +712,7 @@ static void results(void **state)
 /* A node that was protected n times by a process needs n calls to unprotect by that process. */
 static void references(void **state)
 {
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	unsigned int i, n;
 	struct fixture f;
 	kdsm_bdd a, many[300];
@@ -726,7 +751,7 @@ static void references(void **state)
 /* The memory of the store holds any values: a collection may fail, but must end. */
 static void damaged(void **state)
 {
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	unsigned int round, i, k, failed = 0;
 	struct kdsm_table *t;
 	struct fixture f;
@@ -786,7 +811,7 @@ static void windows(void **state)
 {
 	const struct kdsm_node first = { KDSM_BDD_TRUE, UINT64_C(7) << KD_VARIABLE_SHIFT };
 	const struct kdsm_node second = { KDSM_BDD_TRUE, UINT64_C(8) << KD_VARIABLE_SHIFT };
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	struct kdsm_table_worker *own, *other;
 	uint64_t number, again, old;
 	struct kdsm_node node;
@@ -823,7 +848,7 @@ static void windows(void **state)
 /* The other node does not take part. */
 static void alone(void **state)
 {
-	struct kdsm_bdd_collection result;
+	struct kdsm_bdd_collection result = { .argsz = sizeof(result) };
 	struct fixture f;
 
 	(void)state;

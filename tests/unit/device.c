@@ -316,14 +316,14 @@ static struct kdsm_region *region;
 
 static int setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * PART };
 
 	(void)state;
 	memset(&module, 0, sizeof(module));
 	memset(files, 0, sizeof(files));
 	module.abi = KDSM_ABI_VERSION;
 	module.domain = KDSM_DOMAIN_SW;
-	return kdsm_open(&kdsm, 0) || kdsm_region_open(kdsm, "r", &attr, &region);
+	return kdsm_open(0, &kdsm) || kdsm_region_open(kdsm, "r", &attr, &region);
 }
 
 static int teardown(void **state)
@@ -361,7 +361,7 @@ static void about(void **state)
 
 static void single(void **state)
 {
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t value = 5, former;
 
 	(void)state;
@@ -549,7 +549,7 @@ static void barrier(void **state)
 static void settling(void **state)
 {
 	struct kdsm_barrier barrier;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t *words = kdsm_region_part(region), word = 7;
 
 	(void)state;
@@ -573,7 +573,7 @@ static void atomics_by_device(void **state)
 {
 	struct kdsm *hca;
 	struct kdsm_region *r;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_op ops[2] = { kdsm_op_faa(0, 0, 1), kdsm_op_cas(0, 0, 1, 2) };
 	uint64_t value;
 
@@ -581,7 +581,7 @@ static void atomics_by_device(void **state)
 	region = NULL;
 	module.domain = KDSM_DOMAIN_HCA;
 	(void)state;
-	assert_int_equal(kdsm_open(&hca, 0), 0);
+	assert_int_equal(kdsm_open(0, &hca), 0);
 	assert_int_equal(kdsm_region_open(hca, "r", NULL, &r), 0);
 	assert_int_equal(kdsm_vector(r, ops, 2), 0);
 	assert_int_equal(kdsm_faa(r, 0, 0, 1, &value), 0);
@@ -597,7 +597,7 @@ static void atomics_by_device(void **state)
 
 static void read_only(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * PART };
 	struct kdsm_barrier barrier;
 	struct kdsm_region *r;
 	uint64_t value = 1;
@@ -729,12 +729,12 @@ static void other_version(void **state)
 
 	(void)state;
 	module.abi = KDSM_ABI_VERSION + 1;
-	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
+	assert_int_equal(kdsm_open(0, &k), -EPROTO);
 	/* A wrong version is no reason to fall back to the local backend. */
-	assert_int_equal(kdsm_open(&k, KDSM_OPEN_ALLOW_LOCAL), -EPROTO);
+	assert_int_equal(kdsm_open(KDSM_OPEN_ALLOW_LOCAL, &k), -EPROTO);
 	module.abi = KDSM_ABI_VERSION;
 	module.domain = 99;
-	assert_int_equal(kdsm_open(&k, 0), -EPROTO);
+	assert_int_equal(kdsm_open(0, &k), -EPROTO);
 }
 
 int main(void)

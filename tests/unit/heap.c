@@ -29,9 +29,9 @@ static struct place place;
 
 static int setup_flags(uint64_t size, unsigned int flags)
 {
-	struct kdsm_region_attr attr = { .size = size };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = size };
 
-	return kdsm_open(&place.kdsm, KDSM_OPEN_LOCAL) ||
+	return kdsm_open(KDSM_OPEN_LOCAL, &place.kdsm) ||
 	       kdsm_region_open_coherent(place.kdsm, "heap", &attr,
 					 kdsm_heap_sync_size(size, 0, 1), &place.region,
 					 &place.sync) ||
@@ -78,7 +78,7 @@ static void classes(void **state)
 
 static void making(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	struct kdsm_heap *again;
 	struct kdsm_region *small, *sync;
 
@@ -111,14 +111,14 @@ static void rounded_up(void **state)
 {
 	static const uint64_t sizes[] = { 1 << 20, (2 << 20) + 1, (33 << 20) + 5, 1 << 30,
 					  (1 << 30) + 1 };
-	struct kdsm_region_attr attr;
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	struct kdsm_region *region, *sync;
 	struct kdsm_heap *heap;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		attr = (struct kdsm_region_attr) { .size = sizes[i] };
+		attr = (struct kdsm_region_attr) { .argsz = sizeof(attr), .size = sizes[i] };
 		if (attr.size >= 2 << 20)
 			attr.size = (attr.size + (2 << 20) - 1) / (2 << 20) * (2 << 20);
 		assert_int_equal(kdsm_region_open_coherent(place.kdsm, "rounded", &attr,
@@ -372,7 +372,7 @@ static struct kdsm_tree_barrier barriers[SIM_NODES];
 
 static void start_with(unsigned int nodes, unsigned int chunks, unsigned int flags)
 {
-	struct kdsm_region_attr attr = { .size = nodes * chunks * CHUNK };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = nodes * chunks * CHUNK };
 	uint64_t heap_size = kdsm_heap_sync_size(attr.size, 0, nodes);
 	unsigned int i;
 
@@ -441,7 +441,7 @@ static void pass_on(unsigned int from, unsigned int to)
 /* Nodes share no chunk, and an allocation from own chunks needs no message. */
 static void apart(void **state)
 {
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	unsigned int owner[3 * NODE_CHUNKS] = { 0 }, i, node, chunk;
 	void *memory;
 
@@ -831,8 +831,8 @@ static void *ring(void *arg)
 		UNIT_CHECK(&failures, !kdsm_release(places[node].region, &signature));
 		UNIT_CHECK(&failures, !kdsm_signature_put(places[node].sync, next, 0,
 							  &signature, lap));
-		UNIT_CHECK(&failures, !kdsm_signature_wait(places[node].sync, 0, lap, &signature,
-							   60 * S));
+		UNIT_CHECK(&failures, !kdsm_signature_wait(places[node].sync, 0, lap, 60 * S,
+							   &signature));
 		UNIT_CHECK(&failures, !kdsm_acquire(places[node].region, &signature));
 		memory = base + from->items[lap % EACH].offset;
 		UNIT_CHECK(&failures, is_filled(memory, 3000, lap + before));

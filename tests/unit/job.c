@@ -3,8 +3,10 @@
  * Jobs: members as threads on several simulated nodes, and as processes that share the local
  * backend
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,8 +164,9 @@ static int use_too_much(struct member *member)
 	struct kdsm_spread spread;
 	uint64_t offset;
 
-	CHECK(!kdsm_job_alloc(job, 0));
-	CHECK(!kdsm_job_alloc(job, 64 * SIM_BLOCK + 1));
+	CHECK(!kdsm_job_alloc(job, 0) && errno == EINVAL);
+	CHECK(!kdsm_job_alloc(job, 64 * SIM_BLOCK + 1) && errno == ENOMEM);
+	CHECK(strstr(kdsm_error(-ENOMEM), "job job: no room for"));
 	CHECK(kdsm_job_spread(job, UINT64_MAX, UINT64_MAX, &spread) == -ENOMEM);
 	CHECK(kdsm_job_spread(job, 0, 8, &spread) == -EINVAL);
 	CHECK(kdsm_job_alloc_sync(job, 1 << 20, &offset) == -ENOMEM);
@@ -281,10 +284,12 @@ static int misuse(struct member *member)
 	uint64_t word = 0;
 
 	CHECK(kdsm_job_broadcast(job, member->size, &word, 8) == -EINVAL);
+	CHECK(strstr(kdsm_error(-EINVAL), "kdsm_job_broadcast(): root"));
 	CHECK(kdsm_job_reduce(job, member->size, KDSM_JOB_UINT64, KDSM_JOB_SUM, &word, 1) ==
 	      -EINVAL);
 	CHECK(kdsm_job_allreduce(job, 0, KDSM_JOB_SUM, &word, 1) == -EINVAL);
 	CHECK(kdsm_job_allreduce(job, KDSM_JOB_INT64, 4, &word, 1) == -EINVAL);
+	CHECK(strstr(kdsm_error(-EINVAL), "kdsm_job_allreduce(): there is no operation 4"));
 	CHECK(kdsm_job_scan(job, KDSM_JOB_INT64, KDSM_JOB_SUM, &word, 0) == -EINVAL);
 	CHECK(kdsm_job_allreduce_by(job, &word, KDSM_JOB_PIECE + 1, add_pair, NULL) == -EINVAL);
 	CHECK(kdsm_job_allreduce_by(job, &word, 8, NULL, NULL) == -EINVAL);
@@ -306,7 +311,8 @@ static void refused(void **state)
  */
 static int count_puts(struct member *member)
 {
-	struct kdsm_counts counts, before;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
+	struct kdsm_counts before = { .argsz = sizeof(before) };
 	double sum = 1;
 	int i;
 
@@ -575,32 +581,88 @@ static void bad_attributes(void **state)
 	struct kdsm_job_attr good = {
 		.argsz = sizeof(good), .flags = KDSM_JOB_LOCAL, .failed = told, .context = &member,
 	}, bad;
+	/* The struct of a program that was compiled with a later version of the header */
+	struct {
+		struct kdsm_job_attr attr;
+		uint64_t later;
+	} newer = { .later = 1 };
 	struct kdsm_job *job;
 	char name[64];
 
 	(void)state;
 	memset(name, 'n', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-#define REFUSED(field, value) do {					\
+#define REFUSED(field, value, text) do {				\
 	bad = good;							\
 	bad.field = value;						\
 	assert_int_equal(kdsm_job_join(&bad, &job), -EINVAL);		\
 	assert_null(job);						\
+	assert_string_equal(member.message, text);			\
 } while (0)
-	REFUSED(argsz, 8);
-	REFUSED(flags, 2);
-	REFUSED(size, KDSM_JOB_MOST + 1);
-	REFUSED(reserved, 1);
-	REFUSED(name, name);
-	REFUSED(name, "a b");
+	REFUSED(flags, 2, "there is no flag 0x2 of a job");
+	REFUSED(size, KDSM_JOB_MOST + 1, "a job has at most 4096 members, not 4097");
+	REFUSED(name, name,
+		"job \"nnnnnnnnnnnnnnnn...\": the name has more than 57 characters");
+	REFUSED(name, "a b", "job a b: region \"a...\": a name has no character 0x20 "
+		"(only printable ASCII, no space)");
 	bad = good;
 	bad.size = 1;
 	bad.rank = 1;
 	assert_int_equal(kdsm_job_join(&bad, &job), -EINVAL);
-	assert_string_equal(member.message, "the attributes of the job are not valid");
-	assert_int_equal(kdsm_job_join(&good, &job), 0);
+	assert_string_equal(member.message, "rank 1 is not below the size of the job, 1");
+	assert_string_equal(kdsm_error(-EINVAL), member.message);
+	newer.attr = good;
+	newer.attr.argsz = sizeof(newer);
+	assert_int_equal(kdsm_job_join(&newer.attr, &job), -E2BIG);
+	/* failed is where this version looks for it. */
+	assert_non_null(strstr(member.message, "struct kdsm_job_attr: byte"));
+	newer.later = 0;
+	assert_int_equal(kdsm_job_join(&newer.attr, &job), 0);
 	assert_int_equal(kdsm_job_size(job), 1);
 	assert_int_equal(kdsm_job_leave(job), 0);
+}
+
+/*
+ * If argsz is no size, the other fields need not be there: the struct here ends where memory does.
+ * A function failed is unknown then, so the process ends.
+ */
+static void no_argsz(void **state)
+{
+	size_t page = sysconf(_SC_PAGESIZE), *argsz;
+	static const size_t sizes[] = { 0, 4, 4097 };
+	char *memory, said[256], expected[256];
+	int status, pipes[2];
+	struct kdsm_job *job;
+	ssize_t length;
+	unsigned int i;
+	pid_t pid;
+
+	(void)state;
+	memory = mmap(NULL, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(mprotect(memory, page, PROT_READ | PROT_WRITE), 0);
+	argsz = (size_t *)(memory + page) - 1;
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		*argsz = sizes[i];
+		assert_int_equal(pipe(pipes), 0);
+		pid = fork();
+		if (!pid) {
+			dup2(pipes[1], STDERR_FILENO);
+			kdsm_job_join((struct kdsm_job_attr *)argsz, &job);
+			_exit(0);
+		}
+		close(pipes[1]);
+		length = read(pipes[0], said, sizeof(said) - 1);
+		close(pipes[0]);
+		said[length < 0 ? 0 : length] = '\0';
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		snprintf(expected, sizeof(expected), "%s: struct kdsm_job_attr: argsz is %zu; set "
+			 "it to sizeof(struct kdsm_job_attr)\n", program_invocation_short_name,
+			 sizes[i]);
+		assert_string_equal(said, expected);
+		assert_int_equal(status, EXIT_FAILURE << 8);
+	}
+	munmap(memory, 2 * page);
 }
 
 /* ---- launchers ---- */
@@ -816,6 +878,7 @@ int main(void)
 		cmocka_unit_test(other_size),
 		cmocka_unit_test(same_rank),
 		cmocka_unit_test(bad_attributes),
+		cmocka_unit_test(no_argsz),
 		cmocka_unit_test(launchers),
 	};
 

@@ -14,7 +14,7 @@ static inline int reach_once(struct kdsm *kdsm, const struct kdsm_reach_options 
 	struct kdsm_reach *reach;
 	int ret;
 
-	ret = kdsm_reach_open(&reach, kdsm, options, message);
+	ret = kdsm_reach_open(kdsm, options, &reach, message);
 	if (ret == 0)
 		ret = kdsm_reach_search(reach, result, message);
 	kdsm_reach_close(reach);
@@ -34,6 +34,7 @@ static inline void *run(void *data)
 {
 	struct job *job = data;
 
+	job->result.argsz = sizeof(job->result);
 	kdsm_reach_result_init(&job->result);
 	job->status = reach_once(job->kdsm, &job->options, &job->result, &job->message);
 	return NULL;
@@ -47,6 +48,7 @@ static inline void prepare(struct job *job, unsigned int nodes, unsigned int wor
 	memset(job, 0, nodes * sizeof(*job));
 	for (i = 0; i < nodes; i++)
 		job[i].options = (struct kdsm_reach_options){
+			.argsz = sizeof(struct kdsm_reach_options),
 			.path = path, .job = "test", .workers = workers,
 			.timeout = 10000000000, .order = KDSM_REACH_ORDER_FILE,
 			.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },

@@ -4,7 +4,7 @@
 
 static void opening(void **state)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_DMCS };
 	struct kdsm_region *region = ((struct unit *)*state)->region;
 	struct kdsm_lock *lock, *other;
 	char name[KDSM_NAME_SIZE + 1];

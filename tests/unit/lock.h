@@ -29,7 +29,7 @@ static inline uint64_t now(void)
 
 static inline struct kdsm_lock *make_lock(void **state, enum kdsm_lock_kind kind)
 {
-	struct kdsm_lock_attr attr = { .kind = kind };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = kind };
 	struct unit *unit = *state;
 	struct kdsm_lock *lock;
 

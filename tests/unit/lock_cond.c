@@ -16,7 +16,11 @@ static struct kdsm_cond make_cond(void **state, uint64_t offset)
 
 static void bad(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 1 << 20, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = 1 << 20,
+		.policy = KDSM_POLICY_RELEASE,
+	};
 	struct kdsm_lock *lock = make_lock(state, KDSM_LOCK_RMA_RW);
 	struct unit *unit = *state;
 	struct kdsm_region *coherent;

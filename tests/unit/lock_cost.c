@@ -25,7 +25,7 @@ static int inside;
 
 static uint64_t operations(unsigned int node)
 {
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 
 	kdsm_counts(sim.kdsm[node], &counts);
 	return counts.get + counts.put + counts.cas + counts.faa;
@@ -61,7 +61,7 @@ static void *hand_on(void *arg)
 
 static void contended(void **state)
 {
-	struct kdsm_region_attr attr = { .size = NODES * 65536 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = NODES * 65536 };
 	struct kdsm_region *regions[NODES];
 	struct caller callers[2 * NODES];
 	pthread_t threads[2 * NODES];

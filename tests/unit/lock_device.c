@@ -220,12 +220,12 @@ static struct kdsm_lock *lock;
 
 static int setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 2 * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * PART };
 
 	(void)state;
 	memset(&module, 0, sizeof(module));
 	module.number = NUMBER;
-	if (kdsm_open(&kdsm, 0) || kdsm_region_open(kdsm, "r", &attr, &region) ||
+	if (kdsm_open(0, &kdsm) || kdsm_region_open(kdsm, "r", &attr, &region) ||
 	    kdsm_lock_create(region, "l", 0, NULL, &lock))
 		return -1;
 	/* Learn the number of this thread. */
@@ -250,7 +250,11 @@ static __u64 *word(void)
 
 static void opening(void **state)
 {
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_DMCS, .flags = KDSM_LOCK_EXCL };
+	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
+		.kind = KDSM_LOCK_DMCS,
+		.flags = KDSM_LOCK_EXCL,
+	};
 	struct kdsm_lock *other;
 
 	(void)state;

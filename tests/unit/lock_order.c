@@ -99,7 +99,7 @@ static int32_t value(void)
 
 static int setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 3 * 65536 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 3 * 65536 };
 	int i;
 
 	(void)state;

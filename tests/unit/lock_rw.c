@@ -381,7 +381,7 @@ static void setting(void **state)
 	struct kdsm_lock *mcs = make_lock(state, KDSM_LOCK_RMA_MCS);
 	struct kdsm_lock_settings settings = { .mask = 0 };
 	struct kdsm_region *region = ((struct unit *)*state)->region;
-	struct kdsm_lock_attr attr = { .kind = KDSM_LOCK_RMA_RW };
+	struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = KDSM_LOCK_RMA_RW };
 	struct kdsm_lock_info info;
 	struct kdsm_lock *lock;
 

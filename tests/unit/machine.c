@@ -184,7 +184,7 @@ static void signs_of_a_cluster(void **state)
 
 static struct kdsm_reach_options defaults(const struct machine *machine, unsigned int nodes)
 {
-	struct kdsm_reach_options options = { 0 };
+	struct kdsm_reach_options options = { .argsz = sizeof(options) };
 
 	defaults_set(&options, machine, nodes);
 	return options;
@@ -226,7 +226,9 @@ static void alike_on_all_nodes(void **state)
 static void given_sizes(void **state)
 {
 	const struct machine machine = { 1000, 1024 * GIB, 1024 * GIB };
-	struct kdsm_reach_options o = { .workers = 3, .bdd = { .table_bytes = 4 * GIB } };
+	struct kdsm_reach_options o = { .argsz = sizeof(o), .workers = 3, .bdd = {
+		.table_bytes = 4 * GIB },
+	};
 
 	(void)state;
 	defaults_set(&o, &machine, 1);
@@ -235,7 +237,7 @@ static void given_sizes(void **state)
 	assert_int_equal(o.bdd.first_table_bytes, 0);
 	assert_int_equal(o.bdd.cache_bytes, 2 * GIB);
 	assert_int_equal(o.bdd.first_cache_bytes, 0);
-	o = (struct kdsm_reach_options){ .bdd = { .cache_bytes = 4096 } };
+	o = (struct kdsm_reach_options){ .argsz = sizeof(o), .bdd = { .cache_bytes = 4096 } };
 	defaults_set(&o, &machine, 1);
 	assert_int_equal(o.workers, KDSM_REACH_WORKERS);
 	assert_int_equal(o.bdd.cache_bytes, 4096);

@@ -20,12 +20,19 @@ static struct kdsm_bdd_worker *worker;
 
 static void open_store(void)
 {
-	struct kdsm_bdd_attr attr = { .table_bytes = 1 << 20, .cache_bytes = 1 << 16 };
-	struct kdsm_region_attr size = { .size = kdsm_bdd_part_bytes(&attr, 1) };
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
+		.table_bytes = 1 << 20,
+		.cache_bytes = 1 << 16,
+	};
+	struct kdsm_region_attr size = {
+		.argsz = sizeof(size),
+		.size = kdsm_bdd_part_bytes(&attr, 1),
+	};
 
 	sim_start(1);
 	assert_int_equal(kdsm_region_open(sim.kdsm[0], "m", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
 }
 

@@ -637,6 +637,7 @@ static int begin_markings(void **state)
 {
 	(void)state;
 	begin_with(&fixture, 1, (struct kdsm_bdd_attr){
+		.argsz = sizeof(struct kdsm_bdd_attr),
 		.table_bytes = 64 << 20, .cache_bytes = 1 << 20,
 	});
 	return 0;

@@ -31,7 +31,7 @@ static struct kdsm_region *regions[NODES];
 
 static void start(void)
 {
-	struct kdsm_region_attr attr = { .size = NODES * PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = NODES * PART };
 	unsigned int i;
 
 	sim_start(NODES);
@@ -235,7 +235,7 @@ static void barrier(void **state)
 
 static uint64_t messages(void)
 {
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 
 	kdsm_counts(sim.kdsm[0], &counts);
 	return counts.am;

@@ -165,7 +165,7 @@ static void whole_words(void **state)
 static void counts_nothing(void **state)
 {
 	struct unit *unit = *state;
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t value = 0;
 
 	kdsm_put(unit->region, 0, 0, &value, 8);

@@ -44,14 +44,14 @@ static struct grown grown;
 
 static int plant(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 4 << 20 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4 << 20 };
 	unsigned int i;
 
 	(void)state;
 	grown.count = 0;
 	for (i = 0; i < KEYS; i++)
 		grown.values[i] = NONE;
-	return kdsm_open(&grown.kdsm, KDSM_OPEN_LOCAL) ||
+	return kdsm_open(KDSM_OPEN_LOCAL, &grown.kdsm) ||
 	       kdsm_region_open_coherent(grown.kdsm, "tree", &attr,
 					 kdsm_heap_sync_size(attr.size, 0, 1), &grown.region,
 					 &grown.sync) ||

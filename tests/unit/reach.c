@@ -30,8 +30,15 @@
 /* Number of nodes of the BDD of the explicit states, added one by one */
 static uint64_t nodes_of(const struct explicit *e)
 {
-	struct kdsm_bdd_attr attr = { .table_bytes = 128 << 20, .cache_bytes = 8 << 20 };
-	struct kdsm_region_attr size = { .size = kdsm_bdd_part_bytes(&attr, 1) };
+	struct kdsm_bdd_attr attr = {
+		.argsz = sizeof(attr),
+		.table_bytes = 128 << 20,
+		.cache_bytes = 8 << 20,
+	};
+	struct kdsm_region_attr size = {
+		.argsz = sizeof(size),
+		.size = kdsm_bdd_part_bytes(&attr, 1),
+	};
 	struct kdsm_bdd_worker *worker;
 	struct kdsm_bdd_store *store;
 	struct kdsm_region *region;
@@ -39,7 +46,7 @@ static uint64_t nodes_of(const struct explicit *e)
 
 	sim_start(1);
 	assert_int_equal(kdsm_region_open(sim.kdsm[0], "n", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(&store, region, 0, &attr), 0);
+	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
 	assert_int_equal(kdsm_bdd_count_nodes(worker, set_of(worker, e, e->states),
 					      &nodes), 0);

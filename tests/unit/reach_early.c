@@ -128,6 +128,7 @@ static void bound(void **state)
 {
 	const char *const bounds[] = { "o29=0", "o8=0" };
 	const struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = net, .bound = bounds, .bounds = 2, .trace = true,
 	};
 
@@ -152,6 +153,7 @@ static void with_formulas(const char *one, const char *two,
 {
 	const char *const formulas[] = { formula };
 	const struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = net, .formula = formulas, .formulas = 1,
 	};
 	FILE *file = fopen(formula, "w");
@@ -182,7 +184,11 @@ static void has_deadlock(const struct kdsm_reach_result *result)
 static void deadlock(void **state)
 {
 	const uint64_t normal = kd_first_slice;
-	const struct kdsm_reach_options options = { .path = philosophers, .deadlocks = true };
+	const struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
+		.path = philosophers,
+		.deadlocks = true,
+	};
 	struct job job[MOST_NODES];
 	unsigned int nodes;
 
@@ -207,6 +213,7 @@ static void no_violation(void **state)
 	const uint64_t normal = kd_first_slice;
 	const char *const bounds[] = { "Fork_1=1" };
 	const struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = philosophers, .bound = bounds, .bounds = 1,
 	};
 	struct job job[MOST_NODES];

@@ -221,7 +221,7 @@ static void cut(unsigned int nodes, enum strategy strategy, uint64_t levels,
 static void cut_and_continue(void **state)
 {
 	const struct space *space = begin_fuel();
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	unsigned int level, first, last;
 
 	(void)state;
@@ -251,7 +251,7 @@ static void cut_and_continue(void **state)
 static void cut_other_strategies(void **state)
 {
 	const struct space *space = begin_fuel();
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	unsigned int nodes, strategy;
 	uint64_t level;
 

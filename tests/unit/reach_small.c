@@ -77,7 +77,7 @@ static void smallest(unsigned int nodes, unsigned int workers, unsigned int digi
 {
 	struct expected expected[20];
 	unsigned int n = read_expected(expected, 20), i, often = 0;
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 
 	for (i = 0; i < n; i++) {
 		struct limits limits = { .most = 1 << 12, .cache = 1 << 16 };
@@ -127,7 +127,7 @@ static void three_nodes(void **state)
 static void grows(void **state)
 {
 	struct limits limits = { .first = 1 << 12, .most = 64 << 20, .cache = 1 << 20 };
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	struct expected expected[20];
 	unsigned int n = read_expected(expected, 20), nodes, i;
 
@@ -150,7 +150,7 @@ static void grows(void **state)
 static void deadlocks(void **state)
 {
 	struct limits limits = { .cache = 1 << 16, .extras = true };
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	unsigned int nodes;
 
 	(void)state;
@@ -180,7 +180,7 @@ static void keeps_results(void **state)
 		{ "philosophers-20", UINT64_C(3486784401), 40 << 10 },
 	};
 	struct limits limits = { .cache = 1 << 20, .saturation = true };
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	unsigned int i, workers;
 	uint64_t steps;
 

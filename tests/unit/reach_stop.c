@@ -46,8 +46,9 @@ static void *search(void *data)
 	struct job *job = &stop->job;
 	pthread_t thread;
 
+	job->result.argsz = sizeof(job->result);
 	kdsm_reach_result_init(&job->result);
-	job->status = kdsm_reach_open(&request.reach, job->kdsm, &job->options, &job->message);
+	job->status = kdsm_reach_open(job->kdsm, &job->options, &request.reach, &job->message);
 	if (job->status)
 		return NULL;
 	if (!stop->after)
@@ -147,6 +148,7 @@ static void all_strategies(void **state)
 {
 	char path[8192], directory[] = "/tmp/kdsm-stop.XXXXXX", checkpoint[64];
 	struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = path, .job = "stop", .workers = 2, .timeout = 10000000000,
 		.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 },
 		.deadlocks = true, .checkpoint = checkpoint, .interval = UINT64_MAX / 2,
@@ -171,6 +173,7 @@ static void portfolio(void **state)
 {
 	char path[8192];
 	struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = path, .job = "stop", .workers = 1, .timeout = 10000000000,
 		.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 }, .saturation = true,
 	};
@@ -193,6 +196,7 @@ static void in_windows(void **state)
 	static const unsigned int alone[] = { 0, 1000000 }, after[] = { 0, 1000, 4000, 16000 };
 	char path[8192];
 	struct kdsm_reach_options options = {
+		.argsz = sizeof(options),
 		.path = path, .job = "stop", .workers = 2, .timeout = 10000000000,
 		.bdd = { .table_bytes = 64 << 20, .cache_bytes = 8 << 20 }, .deadlocks = true,
 	};

@@ -9,7 +9,7 @@
 static void sizes(void **state)
 {
 	struct unit *unit = *state;
-	struct kdsm_region_attr attr = { .size = 1 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 1 };
 	struct kdsm_region *region;
 	uint8_t *part;
 
@@ -20,7 +20,9 @@ static void sizes(void **state)
 	assert_int_equal(part[0] | part[4095], 0);
 	kdsm_region_close(region);
 
-	attr = (struct kdsm_region_attr){ .size = (2 << 20) + 1, .block_size = 2 << 20 };
+	attr = (struct kdsm_region_attr){
+		.argsz = sizeof(attr), .size = (2 << 20) + 1, .block_size = 2 << 20,
+	};
 	assert_int_equal(kdsm_region_open(unit->kdsm, "two", &attr, &region), 0);
 	assert_int_equal(kdsm_region_part_size(region), 4 << 20);
 	kdsm_region_close(region);
@@ -29,8 +31,10 @@ static void sizes(void **state)
 static int try_open(struct kdsm *kdsm, const char *name, struct kdsm_region_attr attr)
 {
 	struct kdsm_region *region = (void *)1;
-	int ret = kdsm_region_open(kdsm, name, &attr, &region);
+	int ret;
 
+	attr.argsz = sizeof(attr);
+	ret = kdsm_region_open(kdsm, name, &attr, &region);
 	if (ret)
 		assert_null(region);
 	kdsm_region_close(region);
@@ -75,6 +79,7 @@ static void segments(void **state)
 		{ .block_size = 4096 }, { 2 * MIB, 65536, 0 }, { 6 * MIB, 2 * MIB, 0 },
 	};
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = 7 * MIB, .policy = KDSM_POLICY_STRICT, .segments = list, .segment_count = 3,
 	};
 	struct kdsm_region *region, *other;
@@ -106,6 +111,7 @@ static void bad_segments(void **state)
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region_segment list[KDSM_MAX_SEGMENTS + 1] = { { 0 } };
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = 2 * KDSM_MAX_SEGMENTS * MIB, .policy = KDSM_POLICY_RELEASE,
 		.segments = list, .segment_count = KDSM_MAX_SEGMENTS,
 	};
@@ -143,7 +149,7 @@ static void bad_segments(void **state)
 static void names(void **state)
 {
 	struct unit *unit = *state;
-	struct kdsm_region_attr attr = { .size = UNIT_PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = UNIT_PART };
 	struct kdsm_region *again, *other;
 
 	assert_int_equal(kdsm_region_open(unit->kdsm, "none", NULL, &again), -ENOENT);
@@ -158,9 +164,13 @@ static void names(void **state)
 
 	attr.flags = KDSM_REGION_EXCL;
 	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EEXIST);
-	attr = (struct kdsm_region_attr){ .size = UNIT_PART + 1 };
+	attr = (struct kdsm_region_attr){
+		.argsz = sizeof(attr), .size = UNIT_PART + 1,
+	};
 	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EINVAL);
-	attr = (struct kdsm_region_attr){ .size = UNIT_PART, .block_size = 8192 };
+	attr = (struct kdsm_region_attr){
+		.argsz = sizeof(attr), .size = UNIT_PART, .block_size = 8192,
+	};
 	assert_int_equal(kdsm_region_open(unit->kdsm, "unit", &attr, &other), -EINVAL);
 }
 
@@ -168,7 +178,7 @@ static void names(void **state)
 static void last_close(void **state)
 {
 	struct unit *unit = *state;
-	struct kdsm_region_attr attr = { .size = 4096 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 4096 };
 	struct kdsm_region *region;
 	uint64_t *word;
 
@@ -198,7 +208,11 @@ static void last_close(void **state)
 static void destroy(void **state)
 {
 	struct unit *unit = *state;
-	struct kdsm_region_attr attr = { .size = 4096, .flags = KDSM_REGION_EXCL };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = 4096,
+		.flags = KDSM_REGION_EXCL,
+	};
 	struct kdsm_region *region;
 	uint64_t value = 9;
 
@@ -217,7 +231,11 @@ static void destroy(void **state)
 static void kept_until_close(void **state)
 {
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
-	struct kdsm_region_attr attr = { .size = 4096, .flags = KDSM_REGION_KEEP };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = 4096,
+		.flags = KDSM_REGION_KEEP,
+	};
 
 	assert_int_equal(try_open(kdsm, "kept", attr), 0);
 }
@@ -225,7 +243,11 @@ static void kept_until_close(void **state)
 /* With KDSM_OPEN_ALONE regions work as before, but a child does not share the memory. */
 static void alone(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 3 << 20, .flags = KDSM_REGION_KEEP };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = 3 << 20,
+		.flags = KDSM_REGION_KEEP,
+	};
 	struct kdsm_region *region, *again;
 	struct kdsm *kdsm;
 	uint64_t value = 8;
@@ -233,7 +255,7 @@ static void alone(void **state)
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(kdsm_open(&kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE, &kdsm), 0);
 	assert_int_equal(kdsm_region_open(kdsm, "own", &attr, &region), 0);
 	assert_int_equal(kdsm_region_open(kdsm, "own", NULL, &again), 0);
 	assert_int_equal(kdsm_put(again, 0, 2 << 20, &value, 8), 0);
@@ -288,7 +310,7 @@ static int failures;
 
 static void *open_close(void *arg)
 {
-	struct kdsm_region_attr attr = { .size = 8192 };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 8192 };
 	struct kdsm *kdsm = arg;
 	struct kdsm_region *region;
 	char name[8];

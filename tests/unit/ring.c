@@ -51,13 +51,19 @@ static void opening(void **state)
 
 static void coherent(void **state)
 {
-	struct kdsm_region_attr attr = { .size = 1 << 20, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
+		.size = 1 << 20,
+		.policy = KDSM_POLICY_RELEASE,
+	};
 	struct kdsm *kdsm = ((struct unit *)*state)->kdsm;
 	struct kdsm_region *region;
 	struct kdsm_ring *ring;
 
 	assert_int_equal(kdsm_region_open(kdsm, "coherent", &attr, &region), 0);
 	assert_int_equal(kdsm_ring_open(region, 4, 64, &ring), -EOPNOTSUPP);
+	assert_string_equal(kdsm_error(-EOPNOTSUPP),
+			    "region \"coherent\" is coherent; the call needs a partitioned one");
 	kdsm_region_close(region);
 }
 
@@ -193,9 +199,9 @@ static void callbacks(void **state)
 /* In a virtual run a ring reaches other nodes, and counts their operations. */
 static int on_node(struct kdsm *kdsm, void *context)
 {
-	struct kdsm_region_attr attr = { .size = 2 * UNIT_PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = 2 * UNIT_PART };
 	struct kdsm_ring_completion got[2];
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct kdsm_barrier barrier;
 	struct kdsm_region *region;
 	struct kdsm_ring *ring;
@@ -225,7 +231,7 @@ static int on_node(struct kdsm *kdsm, void *context)
 
 static void other_nodes(void **state)
 {
-	struct kdsm_virtual_attr attr;
+	struct kdsm_virtual_attr attr = { .argsz = sizeof(attr) };
 	int failures = 0;
 
 	(void)state;

@@ -68,6 +68,7 @@ static void *put_all(void *data)
 	unsigned int i;
 	int r;
 
+	t->counts.argsz = sizeof(t->counts);
 	t->error = kdsm_table_worker_new(t->table, &w);
 	for (i = 0; t->error == 0 && i < t->count + t->count / 4; i++) {
 		unsigned int k = (i * 7919ULL + t->seed * 104729ULL) % t->count;
@@ -278,7 +279,9 @@ static void other_ways(void **state)
 
 /* Counts of node 0: at first, after puts at a load, and after finds */
 struct measured {
-	struct kdsm_table_counts before, puts, finds;
+	struct kdsm_table_counts before;
+	struct kdsm_table_counts puts;
+	struct kdsm_table_counts finds;
 };
 
 /* Two nodes fill a table; then node 0 finds nodes that either of them has put. */
@@ -286,7 +289,11 @@ static struct measured measure(unsigned int load, unsigned int step, unsigned in
 			       unsigned int stride)
 {
 	struct kdsm_table_worker *w[2];
-	struct measured m;
+	struct measured m = {
+		.before.argsz = sizeof(m.before),
+		.puts.argsz = sizeof(m.puts),
+		.finds.argsz = sizeof(m.finds),
+	};
 	struct kdsm_node x;
 	uint64_t number;
 	struct bench b;
@@ -405,7 +412,7 @@ static void hostile(void **state)
 static void bad_calls(void **state)
 {
 	struct kdsm_node zero = { 0, 0 }, x = { 1, 1 };
-	struct kdsm_table_attr attr = { .nodes = 1000 };
+	struct kdsm_table_attr attr = { .argsz = sizeof(attr), .nodes = 1000 };
 	struct kdsm_table_worker *w;
 	struct kdsm_table *table;
 	uint64_t number;
@@ -415,21 +422,21 @@ static void bad_calls(void **state)
 	open_tables(&b, 1, 1000);
 	assert_int_equal(kdsm_table_worker_new(b.table[0], &w), 0);
 	assert_int_equal(kdsm_table_find_or_put(w, &zero, &number), -EINVAL);
-	assert_int_equal(kdsm_table_find_or_put_at(w, &x, 1, &number), -EINVAL);
+	assert_int_equal(kdsm_table_find_or_put_at(w, 1, &x, &number), -EINVAL);
 	assert_true(kdsm_table_read(w, 0, &x) == 0 || kdsm_table_read(w, 0, &x) < 0);
 	assert_true(kdsm_table_read(w, 100000, &x) < 0);
 	assert_true(kdsm_table_read(w, UINT64_MAX, &x) < 0);
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 4, &attr), -EINVAL);
-	assert_int_equal(kdsm_table_open(&table, b.region[0], UINT64_MAX - 63, &attr), -ERANGE);
+	assert_int_equal(kdsm_table_open(b.region[0], 4, &attr, &table), -EINVAL);
+	assert_int_equal(kdsm_table_open(b.region[0], UINT64_MAX - 63, &attr, &table), -ERANGE);
 	attr.find = KDSM_TABLE_MESSAGE + 1;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -EINVAL);
 	attr.find = KDSM_TABLE_AUTO;
 	attr.nodes = 0;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EINVAL);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -EINVAL);
 	attr.nodes = 100000;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -ERANGE);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -ERANGE);
 	attr.nodes = UINT64_C(1) << 60;
-	assert_int_equal(kdsm_table_open(&table, b.region[0], 0, &attr), -EFBIG);
+	assert_int_equal(kdsm_table_open(b.region[0], 0, &attr, &table), -EFBIG);
 	kdsm_table_worker_free(w);
 	close_tables(&b);
 }

@@ -58,7 +58,8 @@ static void walks(void **state)
 static double reads_at(unsigned int load)
 {
 	const unsigned int capacity = 200000, end = capacity / 100 * load, step = 2000;
-	struct kdsm_table_counts before, after;
+	struct kdsm_table_counts before = { .argsz = sizeof(before) };
+	struct kdsm_table_counts after = { .argsz = sizeof(after) };
 	struct kdsm_table_worker *w[2];
 	struct kdsm_node x;
 	uint64_t number;
@@ -107,7 +108,7 @@ static void clusters(void **state)
 static void bytes_a_node(void **state)
 {
 	static const uint64_t sizes[] = { 1 << 19, 1 << 20, 5000000, 64 << 20, 256 << 20 };
-	struct kdsm_table_attr attr = { 0 };
+	struct kdsm_table_attr attr = { .argsz = sizeof(attr) };
 	uint64_t used, size, all, slots;
 	const struct kdsm_table *t;
 	unsigned int i, parts;

@@ -33,8 +33,9 @@ static bool mixed;		/* each node finds in another way */
 
 static inline void open_tables(struct bench *b, unsigned int nodes, uint64_t capacity)
 {
-	struct kdsm_table_attr attr = { .nodes = capacity, .find = way };
+	struct kdsm_table_attr attr = { .argsz = sizeof(attr), .nodes = capacity, .find = way };
 	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
 		.size = (64 + kdsm_table_part_bytes(&attr, nodes)) * nodes,
 	};
 	unsigned int i;
@@ -44,7 +45,7 @@ static inline void open_tables(struct bench *b, unsigned int nodes, uint64_t cap
 		if (mixed)
 			attr.find = i % (KDSM_TABLE_MESSAGE + 1);
 		assert_int_equal(kdsm_region_open(sim.kdsm[i], "t", &region, &b->region[i]), 0);
-		assert_int_equal(kdsm_table_open(&b->table[i], b->region[i], 64, &attr), 0);
+		assert_int_equal(kdsm_table_open(b->region[i], 64, &attr, &b->table[i]), 0);
 	}
 }
 

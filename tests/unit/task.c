@@ -222,7 +222,7 @@ KDSM_TASK(uint64_t, row, uint64_t, count)
 
 static void run_row(uint32_t workers, uint32_t deque, uint64_t count, uint64_t *full)
 {
-	struct kdsm_tasks_counts counts;
+	struct kdsm_tasks_counts counts = { .argsz = sizeof(counts) };
 	uint64_t result = 0;
 	struct job job;
 

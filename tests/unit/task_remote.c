@@ -21,16 +21,18 @@ static const char *const *locations;	/* of the nodes that job_start() starts nex
 
 static void job_start(struct job *job, unsigned int nodes, enum kdsm_domain domain)
 {
-	struct kdsm_region_attr attr;
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 	unsigned int i;
 
 	sim_start(nodes);
 	sim.tear = true;
 	sim.locations = locations;
+	job->attr.argsz = sizeof(job->attr);
 	job->attr.deque = job->attr.deque ? job->attr.deque : 128;
 	job->attr.node_workers = 4;
 	job->attr.stack = 8 << 20;
 	attr = (struct kdsm_region_attr){
+		.argsz = sizeof(struct kdsm_region_attr),
 		.size = nodes * (OFFSET + kdsm_tasks_bytes(&job->attr)),
 	};
 	for (i = 0; i < nodes; i++) {
@@ -55,7 +57,7 @@ static void job_stop(struct job *job)
 
 static struct kdsm_tasks_counts all_counts(struct job *job)
 {
-	struct kdsm_tasks_counts sum = { 0 }, one;
+	struct kdsm_tasks_counts sum = { .argsz = sizeof(sum) }, one = { .argsz = sizeof(one) };
 	unsigned int i, j;
 
 	for (i = 0; i < sim.nodes; i++) {
@@ -145,7 +147,7 @@ static void known_values(struct kdsm_tasks *tasks)
 static void check_counts(struct job *job)
 {
 	struct kdsm_tasks_counts sum = all_counts(job);
-	struct kdsm_counts remote;
+	struct kdsm_counts remote = { .argsz = sizeof(remote) };
 	uint64_t cas = 0, put = 0, steal = 0;
 	unsigned int i;
 
@@ -354,7 +356,7 @@ KDSM_TASK(int, far, unsigned int, rounds)
 static void test_far(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
-	struct kdsm_tasks_counts sum;
+	struct kdsm_tasks_counts sum = { .argsz = sizeof(sum) };
 	int wrong = -1;
 
 	(void)state;
@@ -487,7 +489,8 @@ static void test_counts(void **state)
 static void test_woken(void **state)
 {
 	struct job job = { .attr = { .workers = 1 } };
-	struct kdsm_tasks_counts before, after;
+	struct kdsm_tasks_counts before = { .argsz = sizeof(before) };
+	struct kdsm_tasks_counts after = { .argsz = sizeof(after) };
 	int wrong = -1;
 	unsigned int i;
 
@@ -508,7 +511,8 @@ static void test_woken(void **state)
 static void test_quiet(void **state)
 {
 	struct job job = { .attr = { .workers = 2 } };
-	struct kdsm_tasks_counts before, after;
+	struct kdsm_tasks_counts before = { .argsz = sizeof(before) };
+	struct kdsm_tasks_counts after = { .argsz = sizeof(after) };
 
 	(void)state;
 	job_start(&job, 4, KDSM_DOMAIN_SW);
@@ -545,7 +549,8 @@ KDSM_TASK(int, two_long, int, n)
 static void test_in_vain(void **state)
 {
 	struct job job = { .attr = { .workers = 4 } };
-	struct kdsm_tasks_counts before, after;
+	struct kdsm_tasks_counts before = { .argsz = sizeof(before) };
+	struct kdsm_tasks_counts after = { .argsz = sizeof(after) };
 	int result = 0;
 
 	(void)state;

@@ -19,10 +19,12 @@ static int start_worker(void *argument, void **context)
 static void product(unsigned int nodes, uint32_t steal)
 {
 	struct kdsm_tasks_attr attr = {
+		.argsz = sizeof(attr),
 		.workers = 2, .node_workers = 2, .deque = 64, .stack = 1 << 20,
 		.steal = steal, .start = start_worker,
 	};
 	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
 		.size = nodes * (kdsm_tasks_bytes(&attr) + tiles_bytes(SIDE, nodes)),
 	};
 	struct kdsm_tasks *tasks[SIM_NODES];
@@ -76,10 +78,14 @@ static void test_product(void **state)
 static void test_failure(void **state)
 {
 	struct kdsm_tasks_attr attr = {
+		.argsz = sizeof(attr),
 		.workers = 1, .node_workers = 1, .deque = 64, .stack = 1 << 20,
 		.start = start_worker,
 	};
-	struct kdsm_region_attr region = { .size = kdsm_tasks_bytes(&attr) };
+	struct kdsm_region_attr region = {
+		.argsz = sizeof(region),
+		.size = kdsm_tasks_bytes(&attr),
+	};
 	struct kdsm_tasks *tasks;
 	struct tiles tiles = { NULL, UINT64_C(1) << 40, 1, SIDE };
 	int failed = 0;

@@ -43,7 +43,8 @@ KDSM_VOID_TASK(until_stolen)
 
 static void test_sleepers(void **state)
 {
-	struct kdsm_tasks_counts before, after;
+	struct kdsm_tasks_counts before = { .argsz = sizeof(before) };
+	struct kdsm_tasks_counts after = { .argsz = sizeof(after) };
 	struct timespec begin, end;
 	struct job job;
 	uint64_t cpu;
@@ -399,7 +400,7 @@ KDSM_TASK(int, nested, int, n)
 
 static void test_errors(void **state)
 {
-	struct kdsm_tasks_attr attr;
+	struct kdsm_tasks_attr attr = { .argsz = sizeof(attr) };
 	struct kdsm_tasks *tasks;
 	struct job job;
 	int result = 0;
@@ -536,15 +537,15 @@ static void test_overtaken(void **state)
 {
 	const uint64_t offset = 4096 - 64 - offsetof(struct kd_task_node, bell);
 	struct sigaction action = { .sa_handler = overtake }, former;
-	struct kdsm_region_attr attr = { 0 };
-	struct job job = { .attr = { .node_workers = 4 } };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
+	struct job job = { .attr = { .argsz = sizeof(job.attr), .node_workers = 4 } };
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
 	skip();		/* its runtime holds a lock during an atomic operation */
 #endif
 	attr.size = offset + kdsm_tasks_bytes(&job.attr);
-	assert_int_equal(kdsm_open(&job.kdsm, KDSM_OPEN_LOCAL), 0);
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &job.kdsm), 0);
 	assert_int_equal(kdsm_region_open(job.kdsm, "tasks", &attr, &job.region), 0);
 	assert_int_equal(kdsm_tasks_open(job.region, offset, &job.attr, &job.tasks), 0);
 	assert_int_equal(kdsm_tasks_set_workers(job.tasks, 0), 0);

@@ -18,15 +18,19 @@ struct job {
 
 static inline void job_region(struct job *job)
 {
-	struct kdsm_region_attr attr = { .size = OFFSET + kdsm_tasks_bytes(&job->attr) };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr) };
 
-	assert_int_equal(kdsm_open(&job->kdsm, KDSM_OPEN_LOCAL), 0);
+	job->attr.argsz = sizeof(job->attr);
+	attr.size = OFFSET + kdsm_tasks_bytes(&job->attr);
+
+	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &job->kdsm), 0);
 	assert_int_equal(kdsm_region_open(job->kdsm, "tasks", &attr, &job->region), 0);
 }
 
 static inline void job_open(struct job *job, uint32_t workers, uint32_t deque, uint32_t steal)
 {
 	job->attr = (struct kdsm_tasks_attr){
+		.argsz = sizeof(struct kdsm_tasks_attr),
 		.workers = workers, .deque = deque, .steal = steal, .node_workers = 32,
 		.stack = 8 << 20,
 	};

@@ -20,7 +20,7 @@ static int (*fault)(struct kdsm_op *op, bool after);
 
 static void start(unsigned int count, const uint32_t *participants)
 {
-	struct kdsm_region_attr attr = { .size = SIM_NODES * SIM_BLOCK };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = SIM_NODES * SIM_BLOCK };
 	unsigned int i;
 
 	sim_start(count);
@@ -134,7 +134,7 @@ static void shapes(void **state)
 static void costs(void **state)
 {
 	static const uint32_t alone[2] = { 0, 1 };
-	struct kdsm_counts counts;
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	pthread_t threads[6];
 	struct member members[6];
 	static const uint32_t one[6] = { 1, 1, 1, 1, 1, 1 };

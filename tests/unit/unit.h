@@ -22,10 +22,10 @@ struct unit {
 
 static inline int unit_setup(void **state)
 {
-	struct kdsm_region_attr attr = { .size = UNIT_PART };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = UNIT_PART };
 	static struct unit unit;
 
-	if (kdsm_open(&unit.kdsm, KDSM_OPEN_LOCAL))
+	if (kdsm_open(KDSM_OPEN_LOCAL, &unit.kdsm))
 		return -1;
 	if (kdsm_region_open(unit.kdsm, "unit", &attr, &unit.region))
 		return -1;

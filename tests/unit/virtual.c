@@ -45,7 +45,7 @@ static void check_equal(int line, const char *what, uint64_t a, uint64_t b)
 
 static struct kdsm_virtual_attr priced(unsigned int nodes)
 {
-	struct kdsm_virtual_attr attr;
+	struct kdsm_virtual_attr attr = { .argsz = sizeof(attr) };
 
 	kdsm_virtual_attr_init(&attr);
 	attr.nodes = nodes;
@@ -79,6 +79,7 @@ static void run(unsigned int nodes, int (*program)(struct kdsm *kdsm, void *argu
 static struct kdsm_region *open_region(struct kdsm *kdsm)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = (uint64_t)PART * kdsm_nodes(kdsm), .flags = KDSM_REGION_KEEP,
 	};
 	struct kdsm_region *region;
@@ -272,7 +273,7 @@ static uint64_t resident(void)
 
 static void test_barrier(void **state)
 {
-	struct kdsm_virtual_attr attr;
+	struct kdsm_virtual_attr attr = { .argsz = sizeof(attr) };
 	uint64_t end;
 	unsigned int k;
 
@@ -685,7 +686,7 @@ KDSM_TASK(uint64_t, leaves, unsigned int, depth)
 
 static uint64_t check_times(unsigned int workers)
 {
-	struct kdsm_virtual_times times;
+	struct kdsm_virtual_times times = { .argsz = sizeof(times) };
 	uint64_t sum = 0;
 	unsigned int i;
 
@@ -712,6 +713,7 @@ static void *observer(void *data)
 static void run_leaves(struct kdsm_region *region, unsigned int nodes)
 {
 	struct kdsm_tasks_attr attr = {
+		.argsz = sizeof(attr),
 		.workers = WORKERS, .deque = 64, .node_workers = WORKERS, .stack = 1 << 20,
 	};
 	const uint64_t place = 4096;
@@ -765,7 +767,7 @@ static int shares(struct kdsm *kdsm, void *argument)
 
 static void test_shares(void **state)
 {
-	struct kdsm_virtual_attr attr;
+	struct kdsm_virtual_attr attr = { .argsz = sizeof(attr) };
 
 	(void)state;
 	run(1, shares, NULL);
@@ -779,7 +781,11 @@ static void test_shares(void **state)
 
 static int refused(struct kdsm *kdsm, void *argument)
 {
-	struct kdsm_region_attr coherent = { .size = 4096, .policy = KDSM_POLICY_RELEASE };
+	struct kdsm_region_attr coherent = {
+		.argsz = sizeof(coherent),
+		.size = 4096,
+		.policy = KDSM_POLICY_RELEASE,
+	};
 	struct kdsm_region *region = open_region(kdsm), *other;
 	struct kdsm_virtual_attr attr = priced(1);
 	struct kdsm_ticket ticket;
@@ -827,7 +833,7 @@ static int none(struct kdsm *kdsm, void *argument)
 
 static void test_refused(void **state)
 {
-	struct kdsm_virtual_attr attr;
+	struct kdsm_virtual_attr attr = { .argsz = sizeof(attr) };
 
 	(void)state;
 	run(2, refused, NULL);

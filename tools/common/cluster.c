@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <kdsm/table.h>
 
@@ -68,25 +67,4 @@ const char *cluster_sign(const char *root)
 		return NULL;
 	snprintf(text, sizeof(text), "%s exists", config);
 	return text;
-}
-
-const char *cluster_reason(int error)
-{
-	static char text[128];
-
-	switch (-error) {
-	case ENOENT:
-		return "there is no " KDSM_DEVICE
-		       ": load kdsm.ko (insmod) and bring the cluster up (kdsmctl up -f FILE)";
-	case ENETDOWN:
-		return "the cluster is not up on this node: bring it up (kdsmctl up -f FILE)";
-	case EACCES:
-		return "no permission on " KDSM_DEVICE ": see its owner, group and mode";
-	case EPROTO:
-		return "kdsm.ko and this program are of different versions: "
-		       "install both from one release";
-	default:
-		snprintf(text, sizeof(text), "cannot open " KDSM_DEVICE ": %s", strerror(-error));
-		return text;
-	}
 }

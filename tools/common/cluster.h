@@ -17,12 +17,6 @@ extern const char *const lock_kinds[];
 /* The name of an enum kdsm_lock_kind, or "?" if the module is newer and has more kinds. */
 const char *lock_kind_name(uint32_t kind);
 
-/*
- * Return the reason why kdsm_open() failed with error, a negative errno, and the remedy: a
- * sentence without capital and full stop. The string is valid until the next call.
- */
-const char *cluster_reason(int error);
-
 /* Tell whether kdsm_open() failed with error because this machine has no module. */
 bool cluster_absent(int error);
 

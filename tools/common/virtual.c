@@ -41,6 +41,7 @@ static const struct setting {
 void virtual_init(struct virtual_options *v)
 {
 	memset(v, 0, sizeof(*v));
+	v->attr.argsz = sizeof(v->attr);
 	kdsm_virtual_attr_init(&v->attr);
 	v->workers = 1;
 }
@@ -172,7 +173,7 @@ const char *virtual_reason(int error)
 		return "the virtual run cannot begin: "
 		       "a value of --virtual or --network is out of range";
 	default:
-		return strerror(-error);
+		return kdsm_error(error);
 	}
 }
 

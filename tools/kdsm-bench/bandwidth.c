@@ -66,7 +66,8 @@ static int measure_size(struct work *work, uint64_t size)
 {
 	const struct options *options = work->run->options;
 	struct json_object *results, *object;
-	struct kdsm_counts before, counts;
+	struct kdsm_counts before = { .argsz = sizeof(before) };
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	double get = 0, put = 0;
 	int ret;
 
@@ -76,7 +77,7 @@ static int measure_size(struct work *work, uint64_t size)
 		ret = transfer(work, KDSM_OP_PUT, size, &put);
 	if (ret)
 		return complain(options, "operation on node %u: %s", work->run->target,
-				strerror(-ret));
+				kdsm_error(ret));
 	counts_since(work->run, &before, &counts);
 
 	object = json_object_new_object();

@@ -46,8 +46,9 @@ static void report(struct run *run, const struct summary *summary,
 static int measure(struct run *run, struct samples *samples)
 {
 	const struct options *options = run->options;
-	struct kdsm_virtual_times times;
-	struct kdsm_counts before, counts;
+	struct kdsm_virtual_times times = { .argsz = sizeof(times) };
+	struct kdsm_counts before = { .argsz = sizeof(before) };
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct summary summary;
 	int ret;
 

@@ -15,7 +15,7 @@
 static int failed(struct coherent *coherent, const char *what, int error)
 {
 	return error ? complain(coherent->run.options, "node %u: %s: %s",
-				coherent->run.node, what, strerror(-error)) : 0;
+				coherent->run.node, what, kdsm_error(error)) : 0;
 }
 
 int coherent_begin(struct coherent *coherent, const struct options *options)
@@ -40,6 +40,7 @@ int coherent_open(struct coherent *coherent, uint64_t size, uint32_t block)
 {
 	struct run *run = &coherent->run;
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = size,
 		.block_size = block,
 		.policy = KDSM_POLICY_RELEASE,
@@ -104,8 +105,8 @@ int coherent_put(struct coherent *coherent, unsigned int to, uint64_t value,
 int coherent_get(struct coherent *coherent, uint64_t value, struct kdsm_signature *signature)
 {
 	return failed(coherent, "waiting for a signature",
-		      kdsm_signature_wait(coherent->run.region, PLACE_OFFSET, value, signature,
-					  coherent->run.options->timeout));
+		      kdsm_signature_wait(coherent->run.region, PLACE_OFFSET, value,
+					  coherent->run.options->timeout, signature));
 }
 
 int coherent_exchange(struct coherent *coherent)
@@ -115,7 +116,7 @@ int coherent_exchange(struct coherent *coherent)
 
 	ret = kdsm_tree_barrier_wait(&coherent->barrier, coherent->run.options->timeout, &culprit);
 	return ret ? complain(coherent->run.options, "node %u: barrier: %s (node %u)",
-			      coherent->run.node, strerror(-ret), culprit) : 0;
+			      coherent->run.node, kdsm_error(ret), culprit) : 0;
 }
 
 /* ---- counts ---- */

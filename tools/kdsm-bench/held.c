@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include "common/cluster.h"
@@ -304,7 +303,7 @@ static void add_json(struct held *held, const struct outcome *outcome)
 static int line_of(struct held *held, unsigned int number)
 {
 	const struct options *options = held->run.options;
-	const struct kdsm_lock_attr attr = { .kind = held->line->kind };
+	const struct kdsm_lock_attr attr = { .argsz = sizeof(attr), .kind = held->line->kind };
 	struct outcome outcome;
 	int ret;
 
@@ -316,7 +315,7 @@ static int line_of(struct held *held, unsigned int number)
 	held->lock = NULL;
 	if (ret)
 		return complain(options, "a lock of kind %s: %s", lock_kind_name(attr.kind),
-				strerror(-ret));
+				kdsm_error(ret));
 	if (options->json)
 		add_json(held, &outcome);
 	else

@@ -161,7 +161,8 @@ static void report(struct work *work, const struct summary *summary,
 static int measure_size(struct work *work)
 {
 	const struct options *options = work->run->options;
-	struct kdsm_counts before, counts;
+	struct kdsm_counts before = { .argsz = sizeof(before) };
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	struct samples samples;
 	struct summary summary;
 	double per_second = 0, calls_per_second;
@@ -210,7 +211,7 @@ static int measure(struct run *run, enum kdsm_opcode opcode, const uint64_t *siz
 	free(work.ops);
 	if (ret)
 		return complain(run->options, "operation on node %u: %s", run->target,
-				strerror(-ret));
+				kdsm_error(ret));
 	report_end(run);
 	return 0;
 }

@@ -33,6 +33,7 @@ static int lock_open(struct lock_run *run)
 {
 	const struct options *options = run->run.options;
 	struct kdsm_lock_attr attr = {
+		.argsz = sizeof(attr),
 		.kind = run->round.kind,
 		.settings = run->round.settings,
 	};
@@ -50,7 +51,7 @@ static int lock_open(struct lock_run *run)
 	else
 		ret = kdsm_lock_create(run->run.region, NULL, run->number, &attr, &run->lock);
 	return ret ? complain(options, "node %u: a lock of kind %s: %s", run->run.node,
-			      lock_name_of(attr.kind), strerror(-ret)) : 0;
+			      lock_name_of(attr.kind), kdsm_error(ret)) : 0;
 }
 
 /*
@@ -76,7 +77,7 @@ static int set_levels(struct lock_run *run)
 	for (level = 2; level <= levels; level++)
 		settings.mask |= KDSM_LOCK_SET_T_L(level);
 	ret = kdsm_lock_set(run->lock, &settings);
-	return ret ? complain(run->run.options, "T_L: %s", strerror(-ret)) : 0;
+	return ret ? complain(run->run.options, "T_L: %s", kdsm_error(ret)) : 0;
 }
 
 /* ---- all nodes ---- */
@@ -96,9 +97,9 @@ static int gather(struct lock_run *run, struct lock_totals *all)
 		if (!ret && one.error)
 			return complain(r->options, "node %u: %s with lock %u: %s", node,
 					run->round.benchmark->name, run->number,
-					strerror(one.error));
+					kdsm_strerror(one.error));
 	}
-	return ret ? complain(r->options, "totals: %s", strerror(-ret)) : 0;
+	return ret ? complain(r->options, "totals: %s", kdsm_error(ret)) : 0;
 }
 
 static int put_totals(struct lock_run *run, const struct lock_totals *totals)
@@ -107,7 +108,7 @@ static int put_totals(struct lock_run *run, const struct lock_totals *totals)
 	int ret = kdsm_put(r->region, 0, lock_totals_offset(r->node), totals, sizeof(*totals));
 
 	if (ret)
-		return complain(r->options, "node %u: totals: %s", r->node, strerror(-ret));
+		return complain(r->options, "node %u: totals: %s", r->node, kdsm_error(ret));
 	return run_meet(r);
 }
 

@@ -80,6 +80,7 @@ void report_remote_text(const struct kdsm_counts *counts, const char *calls)
 void counts_since(const struct run *run, const struct kdsm_counts *before,
 		  struct kdsm_counts *difference)
 {
+	difference->argsz = sizeof(*difference);
 	kdsm_counts(run->kdsm, difference);
 	difference->get -= before->get;
 	difference->put -= before->put;

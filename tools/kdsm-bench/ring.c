@@ -121,7 +121,8 @@ static int measure_way(struct work *work, const char *way, unsigned int flight,
 {
 	const struct options *options = work->run->options;
 	struct json_object *results, *object;
-	struct kdsm_counts before, counts;
+	struct kdsm_counts before = { .argsz = sizeof(before) };
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	double per_second, calls;
 	uint64_t begin;
 	int ret;
@@ -188,7 +189,7 @@ static int measure(struct run *run, const uint64_t *sizes, unsigned int count,
 
 	if (ret)
 		return complain(run->options, "ring of %u operations and %llu bytes: %s", flight,
-				(unsigned long long)bytes, strerror(-ret));
+				(unsigned long long)bytes, kdsm_error(ret));
 	run_table(run, columns, "operations by a ring, from node %u to node %u of %u, domain %s",
 		  run->node, run->target, run->nodes, domain_name(run));
 	for (i = 0; !ret && i < count; i++) {
@@ -204,7 +205,7 @@ static int measure(struct run *run, const uint64_t *sizes, unsigned int count,
 	kdsm_ring_close(work.ring);
 	if (ret)
 		return complain(run->options, "operation on node %u: %s", run->target,
-				strerror(-ret));
+				kdsm_error(ret));
 	report_end(run);
 	return 0;
 }

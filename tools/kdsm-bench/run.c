@@ -21,7 +21,7 @@ static int no_region(const struct options *options, int error)
 	case ETIMEDOUT:
 		return complain(options, "region '" REGION "': a node of the cluster does not answer (kdsmctl status)");
 	default:
-		return complain(options, "region '" REGION "': %s", strerror(-error));
+		return complain(options, "region '" REGION "': %s", kdsm_error(error));
 	}
 }
 
@@ -41,13 +41,14 @@ int run_meet(struct run *run)
 		return complain(run->options, "node %u: the barrier is in use: another kdsm-bench is running",
 				run->node);
 	default:
-		return complain(run->options, "node %u: barrier: %s", run->node, strerror(-ret));
+		return complain(run->options, "node %u: barrier: %s", run->node, kdsm_error(ret));
 	}
 }
 
 int run_region(struct run *run, uint64_t part_bytes)
 {
 	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr),
 		.size = (DATA_OFFSET + part_bytes) * run->nodes,
 	};
 	int ret;
@@ -65,7 +66,7 @@ int run_region(struct run *run, uint64_t part_bytes)
 		ret = kdsm_region_destroy(run->kdsm, REGION);
 		if (ret)
 			ret = complain(run->options, "removing the name '" REGION "': %s",
-				       strerror(-ret));
+				       kdsm_error(ret));
 	}
 	if (!ret)
 		ret = run_meet(run);
@@ -97,9 +98,9 @@ int run_open(struct run *run, const struct options *options, struct kdsm *simula
 	run->simulated = simulated;
 	run->kdsm = simulated;
 	if (!simulated)
-		ret = kdsm_open(&run->kdsm, options->local ? KDSM_OPEN_LOCAL : 0);
+		ret = kdsm_open(options->local ? KDSM_OPEN_LOCAL : 0, &run->kdsm);
 	if (ret)
-		return complain(options, "%s", cluster_reason(ret));
+		return complain(options, "%s", kdsm_error(ret));
 	run->node = kdsm_node(run->kdsm);
 	run->nodes = kdsm_nodes(run->kdsm);
 	run->measures = run->node == 0;

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <kdsm/table.h>
 #include "bench.h"
 
@@ -86,7 +85,7 @@ static int fill(struct measured *table, uint64_t want)
 		if (ret < 0)
 			return complain(run->options, "node %u: filling to %llu of %llu: %s",
 					run->node, (unsigned long long)i,
-					(unsigned long long)table->size, strerror(-ret));
+					(unsigned long long)table->size, kdsm_error(ret));
 	}
 	return 0;
 }
@@ -95,7 +94,8 @@ static int one_call(struct measured *table, bool insert, struct side *side)
 {
 	uint64_t i = insert ? table->keys : random_below(table, table->keys);
 	struct kdsm_table_worker *worker = table->measuring.worker;
-	struct kdsm_table_counts before, after;
+	struct kdsm_table_counts before = { .argsz = sizeof(before) };
+	struct kdsm_table_counts after = { .argsz = sizeof(after) };
 	struct kdsm_node node = key(i);
 	uint64_t number, begin;
 	int ret;
@@ -106,7 +106,7 @@ static int one_call(struct measured *table, bool insert, struct side *side)
 	samples_end(&side->samples, begin);
 	kdsm_table_counts(worker, &after);
 	if (ret < 0)
-		return complain(table->run->options, "find-or-put: %s", strerror(-ret));
+		return complain(table->run->options, "find-or-put: %s", kdsm_error(ret));
 	if (ret != insert)
 		return complain(table->run->options, "key %llu was %s", (unsigned long long)i,
 				ret ? "lost" : "there already");
@@ -201,7 +201,8 @@ static int measure_mix(struct measured *table, unsigned int mix)
 	uint64_t inserts = inserts_of(options, mix);
 	double load = (table->keys + inserts / 2.0) / table->size;
 	struct side side[2] = { 0 };	/* find, insert */
-	struct kdsm_counts before, counts;
+	struct kdsm_counts before = { .argsz = sizeof(before) };
+	struct kdsm_counts counts = { .argsz = sizeof(counts) };
 	uint64_t left, begin;
 	bool insert;
 	int ret = 0;
@@ -284,7 +285,7 @@ static int view_open(struct view *view, struct run *run, const struct kdsm_table
 {
 	int ret;
 
-	ret = kdsm_table_open(&view->table, run->region, DATA_OFFSET, attr);
+	ret = kdsm_table_open(run->region, DATA_OFFSET, attr, &view->table);
 	return ret ? ret : kdsm_table_worker_new(view->table, &view->worker);
 }
 
@@ -297,6 +298,7 @@ static void view_close(struct view *view)
 int bench_table(const struct options *options)
 {
 	struct kdsm_table_attr attr = {
+		.argsz = sizeof(attr),
 		.nodes = options->entries,
 		.cache_nodes = options->cache,
 		.find = options->find,
@@ -317,7 +319,7 @@ int bench_table(const struct options *options)
 		ret = view_open(&table.measuring, &run, &attr);
 	if (ret)
 		ret = complain(options, "a table of %llu nodes: %s",
-			       (unsigned long long)options->entries, strerror(-ret));
+			       (unsigned long long)options->entries, kdsm_error(ret));
 	else
 		ret = all_loads(&table);
 	view_close(&table.measuring);

@@ -33,7 +33,7 @@ static uint64_t share_place(const struct bench *bench, unsigned int node)
 static int no_job(const struct bench *bench, int error)
 {
 	return complain(bench->run->options, "node %u: tasks: %s", bench->run->node,
-			strerror(-error));
+			kdsm_error(error));
 }
 
 static int open_job(struct bench *bench, uint32_t workers, struct kdsm_tasks **tasks)
@@ -61,9 +61,9 @@ static int take_part(struct bench *bench, int (*lead)(struct bench *bench,
 		     void *context, struct share *sum)
 {
 	struct run *run = bench->run;
-	struct kdsm_counts before;
+	struct kdsm_counts before = { .argsz = sizeof(before) };
 	struct kdsm_tasks *tasks;
-	struct share share;
+	struct share share = { .counts.argsz = sizeof(share.counts) };
 	unsigned int node;
 	int ret, failed;
 
@@ -182,6 +182,7 @@ static int lead_all(struct bench *bench, struct kdsm_tasks *tasks, void *context
 		}
 	}
 	times->whole = now_ns() / 1e9 - start;
+	times->shares.argsz = sizeof(times->shares);
 	kdsm_virtual_times(&times->shares);
 	return ret;
 }
@@ -495,6 +496,7 @@ static int bench_node(const struct options *options, struct kdsm *node, void *co
 		return ret;
 	bench.run = &run;
 	bench.attr = (struct kdsm_tasks_attr){
+		.argsz = sizeof(struct kdsm_tasks_attr),
 		.node_workers = options->task.workers,
 		.steal = options->task.steal,
 		.deque = 4096,

@@ -357,16 +357,16 @@ static void open_cluster(struct kdsm **kdsm, struct arguments *a)
 	if (!a->reach.job)
 		a->reach.job = job && *job ? job : "default";
 	if (!a->local)
-		r = kdsm_open(kdsm, 0);
+		r = kdsm_open(0, kdsm);
 	if (!a->local && cluster_absent(r) && !sign) {
 		warnx("this machine has no %s, and nothing says that it belongs to a cluster: searching here alone, as with --local",
 		      KDSM_DEVICE);
 		a->local = true;
 	}
 	if (a->local)
-		r = kdsm_open(kdsm, KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE);
+		r = kdsm_open(KDSM_OPEN_LOCAL | KDSM_OPEN_ALONE, kdsm);
 	if (r < 0)
-		errx(FAILED, "%s, or use --local%s%s", cluster_reason(r),
+		errx(FAILED, "%s, or use --local%s%s", kdsm_error(r),
 		     cluster_absent(r) && sign ? "; a cluster is expected, because " : "",
 		     cluster_absent(r) && sign ? sign : "");
 }
@@ -512,6 +512,7 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {
 		.reach = {
+			.argsz = sizeof(a.reach),
 			.timeout = DEFAULT_TIMEOUT,
 			.interval = DEFAULT_INTERVAL,
 			.known = know,

@@ -13,6 +13,7 @@ void search_init(struct search *search, const struct kdsm_reach_options *options
 	memset(search, 0, sizeof(*search));
 	search->options = options;
 	search->status = FAILED;
+	search->result.argsz = sizeof(search->result);
 	kdsm_reach_result_init(&search->result);
 }
 
@@ -48,6 +49,7 @@ static int search_first(struct search *search, struct kdsm_reach *reach,
 	signals_catch(reach);
 	kdsm_virtual_reset();
 	r = kdsm_reach_search(reach, &search->result, message);
+	search->times.argsz = sizeof(search->times);
 	kdsm_virtual_times(&search->times);
 	search->caught = signals_release();
 	return r;
@@ -55,7 +57,7 @@ static int search_first(struct search *search, struct kdsm_reach *reach,
 
 static int search_other(struct kdsm_reach *reach, struct kdsm_reach_message *message)
 {
-	struct kdsm_reach_result result;
+	struct kdsm_reach_result result = { .argsz = sizeof(result) };
 	int r;
 
 	kdsm_reach_result_init(&result);
@@ -71,7 +73,7 @@ void search_run(struct search *search, struct kdsm *kdsm)
 	struct kdsm_reach *reach;
 	int r;
 
-	r = kdsm_reach_open(&reach, kdsm, search->options, &message);
+	r = kdsm_reach_open(kdsm, search->options, &reach, &message);
 	if (r < 0) {
 		fail(search, r, refusal(r), &message);
 		return;

@@ -49,6 +49,7 @@ struct kdsm_bdd_store;
 struct kdsm_bdd_worker;
 
 struct kdsm_bdd_attr {
+	size_t argsz;		/* size of this struct */
 	uint64_t table_bytes;	/* size of the table over all cluster nodes, at least 1 */
 	uint64_t cache_bytes;	/* size of the operation cache over all cluster nodes */
 	/*
@@ -67,7 +68,7 @@ struct kdsm_bdd_attr {
 
 /*
  * Return the number of bytes that a store needs of every part of a region of cluster_nodes
- * (1 or more) cluster nodes.
+ * (1 or more) cluster nodes. UINT64_MAX: attr->argsz is wrong.
  */
 uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
 			     unsigned int cluster_nodes);
@@ -79,8 +80,8 @@ uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
  * open for writing as long as the store, and closes *store with kdsm_bdd_close(). On failure
  * *store is not stored. Errors: those of kdsm_table_open().
  */
-int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
-		  uint64_t offset, const struct kdsm_bdd_attr *attr);
+int kdsm_bdd_open(struct kdsm_region *region, uint64_t offset,
+		  const struct kdsm_bdd_attr *attr, struct kdsm_bdd_store **store);
 /* Close the store, after all workers are freed. NULL is ignored. */
 void kdsm_bdd_close(struct kdsm_bdd_store *store);
 /* The table of the store, which is valid as long as the store. */
@@ -127,6 +128,7 @@ void kdsm_bdd_use_tasks(struct kdsm_bdd_worker *worker, struct kdsm_tasks *tasks
 int kdsm_bdd_error(struct kdsm_bdd_worker *worker);
 
 struct kdsm_bdd_counts {
+	size_t argsz;		/* size of this struct */
 	uint64_t tasks;		/* recursive steps that no terminal case decided */
 	uint64_t hits;		/* of tasks: found in the operation cache */
 	uint64_t home_get;	/* results looked up on other cluster nodes */
@@ -136,13 +138,13 @@ struct kdsm_bdd_counts {
 };
 
 /* Store the counts of a worker in *counts. */
-void kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
-		     struct kdsm_bdd_counts *counts);
+int kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
+		    struct kdsm_bdd_counts *counts);
 /*
  * Store the sum over all workers that this process has and had for the store, those of jobs
  * included. No worker may be computing.
  */
-void kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
+int kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
 
 /* ---- in tasks ---- */
 
@@ -288,7 +290,7 @@ int kdsm_bdd_cubes(struct kdsm_bdd_worker *worker, kdsm_bdd a, const uint32_t *v
  * and complemented edges have a dot. -EINVAL: a is KDSM_BDD_INVALID; -EIO: the file cannot
  * be written; others: as kdsm_bdd_error().
  */
-int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, kdsm_bdd a, FILE *file);
+int kdsm_bdd_dot(struct kdsm_bdd_worker *worker, FILE *file, kdsm_bdd a);
 
 /* ---- files ---- */
 
@@ -341,6 +343,7 @@ void kdsm_bdd_unprotect(struct kdsm_bdd_store *store, kdsm_bdd a);
 
 /* Result of a collection: numbers of nodes over all parts */
 struct kdsm_bdd_collection {
+	size_t argsz;		/* size of this struct */
 	uint64_t before, after;	/* nodes in the table */
 	uint64_t size;		/* nodes that the table can hold, after it has grown */
 	double seconds;		/* duration */

@@ -168,7 +168,7 @@ int kdsm_signature_put(struct kdsm_region *sync, unsigned int node, uint64_t off
  * -EINVAL, -ERANGE, -EOPNOTSUPP, -ENOMEM	as kdsm_wait()
  */
 int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t value,
-			struct kdsm_signature *signature, uint64_t timeout);
+			uint64_t timeout, struct kdsm_signature *signature);
 
 /* ---- hints ---- */
 

@@ -40,22 +40,22 @@ struct kdsm_job;
 #define KDSM_JOB_LOCAL	(1U << 0)
 
 struct kdsm_job_attr {
-	uint32_t argsz;		/* sizeof(struct kdsm_job_attr) */
-	uint32_t flags;		/* KDSM_JOB_LOCAL, or 0 */
+	size_t argsz;		/* size of this struct */
 	/* At most KDSM_NAME_SIZE - 7 characters, as of kdsm_region_open(); NULL: see below */
 	const char *name;
 	struct kdsm *kdsm;	/* the cluster, which the program has opened; NULL: open it */
+	uint32_t flags;		/* KDSM_JOB_LOCAL, or 0 */
 	uint32_t size;		/* members, at most KDSM_JOB_MOST; 0: size and rank see below */
 	uint32_t rank;		/* of this process; not used if size is 0 */
+	uint32_t block_size;	/* of the coherent memory, as of kdsm_region_open(); 0: 4 KiB */
 	uint64_t memory;	/* coherent memory, in bytes; 0: KDSM_MEMORY, or 256 MiB */
 	uint64_t sync;		/* memory for words to synchronise by, on each node; 0: 256 KiB */
-	uint32_t block_size;	/* of the coherent memory, as of kdsm_region_open(); 0: 4 KiB */
-	uint32_t reserved;	/* 0 */
 	uint64_t timeout;	/* silence after which a member is dead; 0: KDSM_TIMEOUT, or 30 s */
 	/*
 	 * Called once in each process, in any of its threads, when the job ends with an error: a
 	 * negative errno and a sentence, valid during the call. NULL: the library prints the
-	 * sentence to stderr and ends the process with status 1.
+	 * sentence to stderr and ends the process with status 1. So it does if argsz is no size of
+	 * this struct, because the field may not be there.
 	 */
 	void (*failed)(void *context, int error, const char *message);
 	void *context;
@@ -95,7 +95,7 @@ struct kdsm_job_attr {
  * -EXDEV	KDSM_JOB_LOCAL, but members are on other nodes
  * -EBUSY	this process has used the local backend already
  * -ENOMEM	no memory
- * others	those of kdsm_open() and kdsm_region_open()
+ * others	those of argsz, of kdsm_open() and of kdsm_region_open()
  */
 int kdsm_job_join(const struct kdsm_job_attr *attr, struct kdsm_job **job);
 
@@ -187,8 +187,8 @@ int kdsm_job_allgather(struct kdsm_job *job, const void *mine, size_t bytes, voi
 
 /*
  * Allocate memory that all members share, which begins at a block, and return its address, the same
- * at all members; NULL is an error. Each node keeps copies of the blocks that its members read, so
- * an array that few members write and all read is replicated.
+ * at all members; NULL is an error, whose number is in errno. Each node keeps copies of the blocks
+ * that its members read, so an array that few members write and all read is replicated.
  */
 void *kdsm_job_alloc(struct kdsm_job *job, uint64_t bytes);
 

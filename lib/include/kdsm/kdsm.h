@@ -16,6 +16,14 @@
  *     comment allows only one thread. The caller ensures that no thread uses an
  *     object that another thread closes.
  *   - Sizes, offsets and lengths are in bytes; times are in nanoseconds.
+ *   - Arguments come in one order: the object; the place (the name, or the node and then
+ *     the offset); values, each buffer or array followed by its length, options and the
+ *     timeout; results last. A function *_init() fills the object, its first argument.
+ *   - A struct that has the field argsz may grow in later versions. The caller sets argsz to
+ *     the size of the struct: struct kdsm_counts counts = { .argsz = sizeof(counts) }. A field
+ *     that the caller's struct lacks counts as 0. -EINVAL: argsz is 0; -E2BIG: a field that
+ *     this library does not know is not 0. The library ignores argsz of a struct inside
+ *     another one.
  *   - The library copies a string that the caller passes. A pointer that a
  *     function returns belongs to the object that the caller passed, unless a
  *     comment says that the caller closes or frees it.
@@ -35,6 +43,20 @@ extern "C" {
 
 /* A timeout that never ends. With a timeout of 0 a wait does not sleep. */
 #define KDSM_FOREVER UINT64_MAX
+
+/* ---- errors and version ---- */
+
+/*
+ * Return the text of the last error of the calling thread, if that was error, a negative errno
+ * that a function has returned: which name, size, node or offset was wrong, and what would be
+ * right. Otherwise the text is kdsm_strerror(error). It is a sentence without a full stop, and
+ * valid until a function fails in this thread.
+ */
+const char *kdsm_error(int error);
+/* Return what an errno, of either sign, means in libkdsm. The text lives as long as the program. */
+const char *kdsm_strerror(int error);
+/* Return the version of the library, "MAJOR.MINOR.PATCH". */
+const char *kdsm_version(void);
 
 /* ---- cluster ---- */
 
@@ -71,7 +93,7 @@ struct kdsm;
  *		another driver
  * -ENOMEM, -EMFILE, -ENFILE	no memory, or no file descriptor
  */
-int kdsm_open(struct kdsm **kdsm, unsigned int flags);
+int kdsm_open(unsigned int flags, struct kdsm **kdsm);
 
 /* Close the cluster. The caller has closed all its regions. NULL is ignored. */
 void kdsm_close(struct kdsm *kdsm);
@@ -102,6 +124,7 @@ const char *kdsm_cluster_name(const struct kdsm *kdsm);
 struct kdsm_region;
 
 struct kdsm_region_attr {
+	size_t argsz;		/* size of this struct */
 	uint64_t size;		/* over all nodes, in bytes, at least 1; rounded up to whole
 				 * blocks, or to multiples of 2 MiB: see kdsm_region_size()
 				 */
@@ -390,6 +413,7 @@ int kdsm_barrier_wait(struct kdsm_barrier *barrier, uint64_t timeout);
  * all counts are 0.
  */
 struct kdsm_counts {
+	size_t argsz;		/* size of this struct */
 	uint64_t get, put, cas, faa;	/* operations */
 	/* of all operations: done by an active message; and messages of kdsm_settle() */
 	uint64_t am;
@@ -398,8 +422,8 @@ struct kdsm_counts {
 	uint64_t find, steal;	/* operations; each is an active message */
 };
 
-/* Store the counts in *counts. */
-void kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts);
+/* Store the counts in *counts. Errors: those of argsz. */
+int kdsm_counts(const struct kdsm *kdsm, struct kdsm_counts *counts);
 
 #ifdef __cplusplus
 }

@@ -34,6 +34,7 @@ extern "C" {
 struct kdsm_lock;
 
 struct kdsm_lock_attr {
+	size_t argsz;		/* size of this struct */
 	uint32_t kind;		/* enum kdsm_lock_kind; 0: KDSM_LOCK_RMA_MCS */
 	uint32_t flags;		/* KDSM_LOCK_EXCL: fail if it exists; or 0 */
 	/* Settings that settings.mask does not name have their default. */

@@ -85,11 +85,12 @@ enum kdsm_reach_format {
 
 /*
  * Options of a search. Zero means the default where a comment names one. All nodes give the
- * same values, except for workers, save, save_order, witness, checkpoint, interval, progress,
- * progress_interval, level, known, warn and context. The caller owns strings and arrays, and does
- * not change them before kdsm_reach_close().
+ * same values, except for argsz, workers, save, save_order, witness, checkpoint, interval,
+ * progress, progress_interval, level, known, warn and context. The caller owns strings and
+ * arrays, and does not change them before kdsm_reach_close().
  */
 struct kdsm_reach_options {
+	size_t argsz;		/* size of this struct */
 	const char *path;		/* file of the model; "-": the standard input */
 	enum kdsm_reach_format format;	/* of the file */
 	const char *job;		/* the processes of one search use the same name */
@@ -164,6 +165,7 @@ struct kdsm_reach_options {
 
 /* The model that kdsm_reach_open() has read; its strings live until kdsm_reach_close() */
 struct kdsm_reach_model {
+	size_t argsz;		/* size of this struct */
 	const char *name;		/* of the file, without directory and suffix */
 	const char *kind;		/* "Petri net", "and-inverter graph" or "BDDs" */
 	unsigned int bits;		/* of a state; of a Petri net: places */
@@ -248,6 +250,7 @@ struct kdsm_reach_formula {
  * had ended.
  */
 struct kdsm_reach_result {
+	size_t argsz;		/* size of this struct */
 	char *model;
 	const char *kind;		/* as in struct kdsm_reach_model */
 	unsigned int bits, relations;
@@ -311,12 +314,11 @@ struct kdsm_reach_result {
  * bits can count), -EBUSY (the job is running on this node), -ENOMEM, -ENOSPC (the table is too
  * small for the model), and those of kdsm_region_open().
  */
-int kdsm_reach_open(struct kdsm_reach **reach, struct kdsm *kdsm,
-		    const struct kdsm_reach_options *options,
-		    struct kdsm_reach_message *message);
+int kdsm_reach_open(struct kdsm *kdsm, const struct kdsm_reach_options *options,
+		    struct kdsm_reach **reach, struct kdsm_reach_message *message);
 
 /* Describe the model that is open in *model, which the caller owns. */
-void kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model);
+int kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model);
 
 /*
  * Search. Every node of the cluster calls this function once, within options.timeout of the
@@ -354,8 +356,10 @@ void kdsm_reach_report(struct kdsm_reach *reach);
  */
 void kdsm_reach_close(struct kdsm_reach *reach);
 
-/* Initialise *result, which the caller owns, before kdsm_reach_search(). */
-void kdsm_reach_result_init(struct kdsm_reach_result *result);
+/*
+ * Initialise *result, which the caller owns, before kdsm_reach_search(). Errors: those of argsz.
+ */
+int kdsm_reach_result_init(struct kdsm_reach_result *result);
 /* Free the memory that *result points to, but not *result. */
 void kdsm_reach_result_free(struct kdsm_reach_result *result);
 

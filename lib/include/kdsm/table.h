@@ -52,6 +52,7 @@ enum kdsm_table_find {
 };
 
 struct kdsm_table_attr {
+	size_t argsz;		/* size of this struct */
 	/*
 	 * Slots for nodes in all parts together, 1 to 2^39, rounded up to blocks. The index
 	 * has fewer entries than there are slots, because the header takes the place of some
@@ -71,7 +72,8 @@ struct kdsm_table_attr {
 
 /*
  * Return the number of bytes that a table needs of every part of a region of cluster_nodes
- * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small.
+ * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small. UINT64_MAX:
+ * attr->argsz is wrong.
  */
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes);
@@ -95,8 +97,8 @@ uint64_t kdsm_table_nodes_for(uint64_t bytes, unsigned int cluster_nodes);
  * -ENOMEM	this process has no memory for the caches
  * -EOPNOTSUPP	KDSM_TABLE_MESSAGE in domain HCA
  */
-int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
-		    uint64_t offset, const struct kdsm_table_attr *attr);
+int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
+		    const struct kdsm_table_attr *attr, struct kdsm_table **table);
 
 /* Close the table, after all its workers are freed. NULL is ignored. */
 void kdsm_table_close(struct kdsm_table *table);
@@ -131,9 +133,8 @@ int kdsm_table_find_or_put(struct kdsm_table_worker *worker,
  * keep entries that it often looks up in its own part. If home is below 0, the table chooses
  * it. -EINVAL: there is no part home.
  */
-int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker,
-			      const struct kdsm_node *node, int home,
-			      uint64_t *number);
+int kdsm_table_find_or_put_at(struct kdsm_table_worker *worker, int home,
+			      const struct kdsm_node *node, uint64_t *number);
 
 /*
  * Read a node by its number, which a find-or-put gave.
@@ -158,6 +159,7 @@ unsigned int kdsm_table_part(const struct kdsm_table *table, uint64_t number);
 
 /* Counts of a worker. Operations on this cluster node's part are not counted. */
 struct kdsm_table_counts {
+	size_t argsz;		/* size of this struct */
 	uint64_t found;		/* find-or-puts that found the node */
 	uint64_t put;		/* find-or-puts that put it */
 	uint64_t index_get;	/* gets of index ranges */
@@ -170,8 +172,8 @@ struct kdsm_table_counts {
 };
 
 /* Store the counts in *counts. */
-void kdsm_table_counts(const struct kdsm_table_worker *worker,
-		       struct kdsm_table_counts *counts);
+int kdsm_table_counts(const struct kdsm_table_worker *worker,
+		      struct kdsm_table_counts *counts);
 
 /*
  * Store the number of nodes in all parts in *used, and the most that the table in use can

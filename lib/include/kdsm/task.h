@@ -49,6 +49,7 @@ enum kdsm_steal {
 };
 
 struct kdsm_tasks_attr {
+	size_t argsz;		/* size of this struct */
 	/* Of this process */
 	uint32_t workers;	/* threads; 0: one for each CPU that the process may use */
 	uint32_t steal;		/* enum kdsm_steal */
@@ -71,6 +72,7 @@ struct kdsm_tasks_attr {
 
 /*
  * Return the number of bytes that a job needs of every part. attr NULL stands for all zero.
+ * UINT64_MAX: attr->argsz is wrong.
  */
 uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr);
 
@@ -143,6 +145,7 @@ unsigned int kdsm_tasks_culprit(const struct kdsm_tasks *tasks);
 
 /* Counts of this process's workers since it joined */
 struct kdsm_tasks_counts {
+	size_t argsz;		/* size of this struct */
 	uint64_t stolen;	/* tasks stolen from workers of this node */
 	uint64_t leaps;		/* thefts, within stolen, from the thief of an awaited task */
 	uint64_t failed;	/* attempts on this node that found nothing */
@@ -159,7 +162,7 @@ struct kdsm_tasks_counts {
 };
 
 /* Store the counts in *counts. */
-void kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts);
+int kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts);
 
 /* ---- tasks ---- */
 

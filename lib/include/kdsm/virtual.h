@@ -26,6 +26,7 @@ extern "C" {
 
 /* Times are in virtual ns. */
 struct kdsm_virtual_attr {
+	size_t argsz;		/* size of this struct */
 	unsigned int nodes;	/* 1 to KDSM_MAX_NODES */
 	uint64_t one_sided;	/* a get or put without data, there and back */
 	uint64_t message;	/* an atomic, find or steal, there and back, with its handler */
@@ -43,9 +44,9 @@ struct kdsm_virtual_attr {
 
 /*
  * Fill in *attr: 1 node, 2 us for a one-sided operation, 3 us for a message, 0.4 us of these for
- * the handler, 0.1 us gap, 12.5 GB/s, a quantum of 1 us, and no price.
+ * the handler, 0.1 us gap, 12.5 GB/s, a quantum of 1 us, and no price. Errors: those of argsz.
  */
-void kdsm_virtual_attr_init(struct kdsm_virtual_attr *attr);
+int kdsm_virtual_attr_init(struct kdsm_virtual_attr *attr);
 
 /*
  * Run program(kdsm, argument) once for every node, where *kdsm is the cluster as that node sees
@@ -91,6 +92,7 @@ enum kdsm_virtual_share {
 };
 
 struct kdsm_virtual_times {
+	size_t argsz;		/* size of this struct */
 	uint64_t elapsed;	/* ns since the last kdsm_virtual_reset(), or since the beginning */
 	unsigned int workers;	/* that the nodes had at the same time, at least 1 each */
 	/* sum over all workers, in ns; together workers * elapsed */
@@ -98,7 +100,7 @@ struct kdsm_virtual_times {
 };
 
 /* Store the times of the workers of all nodes in *times. */
-void kdsm_virtual_times(struct kdsm_virtual_times *times);
+int kdsm_virtual_times(struct kdsm_virtual_times *times);
 
 /* Set the times of all nodes to zero. */
 void kdsm_virtual_reset(void);
