@@ -65,7 +65,7 @@ static void kdsm_event_name(struct kdsm_event_entry *entry)
 
 	if (!cluster)
 		return;
-	region = kdsm_region_get(cluster, entry->region);
+	region = kdsm_region_get(cluster, entry->region, cluster->node);
 	if (region) {
 		strscpy(entry->name, region->name, sizeof(entry->name));
 		kdsm_region_put(region);

@@ -28,9 +28,9 @@ static void kdsm_report_put(__le64 *to, const u64 *from, unsigned int count)
 static void kdsm_report_stats(struct kdsm_cluster *cluster, __le64 *to)
 {
 	u64 sums[KDSM_STAT_COUNT] = {}, stats[KDSM_STAT_COUNT];
-	unsigned int node, i;
+	unsigned int nodes = READ_ONCE(cluster->nodes), node, i;
 
-	for (node = 0; node < cluster->nodes; node++) {
+	for (node = 0; node < nodes; node++) {
 		kdsm_fabric_stats(cluster->fabric, node, stats);
 		for (i = 0; i < KDSM_STAT_COUNT; i++)
 			sums[i] += stats[i];
@@ -240,23 +240,26 @@ static void kdsm_report_check(enum kdsm_report report, struct kdsm_reply *reply)
 		reply->status = -EPROTO;
 }
 
-struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout)
+struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout,
+				     unsigned int *count)
 {
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
 	struct kdsm_reply *replies;
 	unsigned int i;
 	int err;
 
-	replies = kvcalloc(cluster->nodes, sizeof(*replies), GFP_KERNEL);
+	/* Nodes may be added and removed meanwhile */
+	*count = READ_ONCE(cluster->nodes);
+	replies = kvcalloc(*count, sizeof(*replies), GFP_KERNEL);
 	if (!replies)
 		return ERR_PTR(-ENOMEM);
-	bitmap_set(nodes, 0, cluster->nodes);
+	bitmap_set(nodes, 0, *count);
 	err = kdsm_report_send(cluster, nodes, KDSM_REPORT_NODE, 0, replies, timeout);
 	if (err) {
 		kvfree(replies);
 		return ERR_PTR(err);
 	}
-	for (i = 0; i < cluster->nodes; i++)
+	for (i = 0; i < *count; i++)
 		kdsm_report_check(KDSM_REPORT_NODE, &replies[i]);
 	return replies;
 }

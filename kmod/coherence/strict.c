@@ -296,10 +296,12 @@ static bool kdsm_reader_is_gone(struct kdsm_coherence *coherence, unsigned int r
 static int kdsm_readers_ask(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			    const struct kdsm_wire_block *wire, int *statuses)
 {
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
 	unsigned int reader;
 	int result, err;
 
-	result = kdsm_broadcast(coherence->fabric, block->readers, KDSM_MESSAGE_BLOCK_INVALIDATE,
+	bitmap_copy(nodes, block->readers, coherence->nodes);
+	result = kdsm_broadcast(coherence->fabric, nodes, KDSM_MESSAGE_BLOCK_INVALIDATE,
 				wire, kdsm_handover_cut(&wire->handover, sizeof(*wire)), statuses,
 				MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	if (result)

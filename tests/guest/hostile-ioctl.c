@@ -197,7 +197,7 @@ static void bad_fields(int file)
 	TRY("block size 4 MiB", block_size, 4 << 20, -EINVAL);
 	TRY("block size 2 GiB", block_size, 1U << 31, -EINVAL);
 	TRY("two segments, partitioned", segments, 2, -EINVAL);
-	TRY("a reserved field behind the segments", reserved, 1, -EINVAL);
+	TRY("a number of nodes", nodes, 1, -EINVAL);
 	TRY("CONTIGUOUS, partitioned", flags, good.flags | KDSM_REGION_CONTIGUOUS, -EINVAL);
 	TRY("mode 01000", mode, 01000, -EINVAL);
 	TRY("mode -1", mode, UINT32_MAX, -EINVAL);

@@ -160,6 +160,8 @@ struct kdsm_region_segment {
  *   -EFBIG	size is above 256 TiB
  *   -ENOSPC	there are 4096 regions, or no range of addresses is free: all regions
  *		together have 48 TiB
+ *   -ENXIO	the region was created before this node was added
+ *   -EBADE	the region cannot be created, because the tables of nodes differ
  *   -EHOSTDOWN	a node that must take part cannot be reached
  *   -EIO, -ETIMEDOUT	a node did not answer; the caller may repeat the call
  */
@@ -179,7 +181,7 @@ struct kdsm_region_open {
 				 */
 	__u64 base;		/* (out) address of the mapping, in every process */
 	__u32 segments;		/* number in segment[]; 0: one, of block_size; (out) at least 1 */
-	__u32 reserved;		/* 0 */
+	__u32 nodes;		/* 0; (out) that take part in the region: 0 to nodes - 1 */
 	struct kdsm_region_segment segment[KDSM_MAX_SEGMENTS];	/* (out) */
 };
 
