@@ -51,7 +51,7 @@ uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr, unsigned int clus
 int kdsm_bdd_open(struct kdsm_bdd_store **store, struct kdsm_region *region,
 		  uint64_t offset, const struct kdsm_bdd_attr *attr)
 {
-	unsigned int parts = kdsm_nodes(kdsm_region_cluster(region));
+	unsigned int parts = region->nodes;
 	struct kdsm_table_attr t = table_attr(attr, parts);
 	struct kdsm_bdd_store *s = calloc(1, sizeof(*s));
 	int r;

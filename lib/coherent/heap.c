@@ -71,7 +71,7 @@ static int check(const struct kdsm_region *region, const struct kdsm_region *syn
 	if (offset % 64 || (flags & ~(KDSM_HEAP_DEBUG | KDSM_HEAP_ABORT)) ||
 	    region->kdsm != sync->kdsm)
 		return -EINVAL;
-	if (layout->chunks < sync->kdsm->nodes)
+	if (layout->chunks < sync->nodes)
 		return -EFBIG;
 	return kdsm_range_check(sync, offset, layout_bytes(layout));
 }
@@ -117,7 +117,7 @@ static int heap_make(struct kdsm_region *region, struct kdsm_region *sync, uint6
 	int ret;
 
 	*out = NULL;
-	make_layout(&layout, region->size, kdsm_region_block_size(region), sync->kdsm->nodes);
+	make_layout(&layout, region->size, kdsm_region_block_size(region), sync->nodes);
 	ret = check(region, sync, offset, flags, &layout);
 	if (ret)
 		return ret;
@@ -129,7 +129,7 @@ static int heap_make(struct kdsm_region *region, struct kdsm_region *sync, uint6
 	heap->offset = offset;
 	heap->flags = flags;
 	heap->node = sync->node;
-	heap->nodes = sync->kdsm->nodes;
+	heap->nodes = sync->nodes;
 	heap->base = region->base;
 	heap->layout = layout;
 	heap->known = calloc(layout.chunks, sizeof(*heap->known));

@@ -168,7 +168,7 @@ int kdsm_line_init(const struct kdsm_line *line, uint32_t value)
 
 	if (region->coherent)
 		return -EOPNOTSUPP;
-	if (line->offset % 64 || line->home >= region->kdsm->nodes || value > KDSM_SEM_MAX)
+	if (line->offset % 64 || line->home >= region->nodes || value > KDSM_SEM_MAX)
 		return -EINVAL;
 	if (kdsm_range_check(region, line->offset, KDSM_LINE_SIZE))
 		return -ERANGE;
