@@ -173,6 +173,7 @@ struct kdsm_region {
 	 * be added after a region was created, and after the process opened the cluster.
 	 */
 	unsigned int nodes;
+	unsigned int parts;		/* nodes that take part, known to the process or not */
 	bool cpu_atomics;		/* the CPU may perform atomics on the own part */
 	bool writable;
 	bool coherent;

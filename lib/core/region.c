@@ -50,18 +50,17 @@ static struct kdsm_region *region_find(struct kdsm *kdsm, uint32_t id, bool writ
 static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		       struct kdsm_region *region, struct kdsm_region **out)
 {
-	unsigned int nodes;
 	int ret;
 
 	ret = kdsm->backend->bind(kdsm, arg, region);
 	if (ret)
 		return ret;
-	/* Backends without nodes that come and go return none */
-	nodes = arg->nodes ? arg->nodes : kdsm->nodes;
 	region->id = arg->id;
+	/* Backends without nodes that come and go return none */
+	region->parts = arg->nodes ? arg->nodes : kdsm->nodes;
+	region->nodes = region->parts < kdsm->nodes ? region->parts : kdsm->nodes;
 	/* A module that is too old to know segments returns none */
 	kdsm_segments_complete(arg);
-	region->nodes = nodes < kdsm->nodes ? nodes : kdsm->nodes;
 	region->segment_count = arg->segments;
 	memcpy(region->segments, arg->segment, sizeof(region->segments));
 	region->coherent = arg->policy > KDSM_POLICY_PARTITIONED;
@@ -70,7 +69,7 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		region->size = arg->part_size;
 	} else {
 		region->part_size = arg->part_size;
-		region->size = arg->part_size * nodes;
+		region->size = arg->part_size * region->parts;
 	}
 	*out = region_find(kdsm, arg->id, region->writable);
 	if (*out) {

@@ -119,7 +119,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 		return -EOPNOTSUPP;
 	if (attr->nodes > MAX_NODES)
 		return -EFBIG;
-	l = layout(attr->nodes, kdsm_nodes(kdsm));
+	l = layout(attr->nodes, region->nodes);
 	if (offset > size || l.bytes > size - offset)
 		return -ERANGE;
 
@@ -127,7 +127,7 @@ int kdsm_table_open(struct kdsm_table **table, struct kdsm_region *region,
 	if (!t)
 		return -ENOMEM;
 	t->region = region;
-	t->parts = kdsm_nodes(kdsm);
+	t->parts = region->nodes;
 	t->self = kdsm_node(kdsm);
 	t->cpu_atomics = kdsm_domain(kdsm) != KDSM_DOMAIN_HCA;
 	/* In domain hca devices do the atomics, so the CPU of the target must not do any. */
