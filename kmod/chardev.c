@@ -238,9 +238,7 @@ static int kdsm_ioctl_settle(void __user *user)
 	/* bitmap_from_arr64() is new in Linux 6.0 */
 	for (i = 0; i < ARRAY_SIZE(args.nodes); i++)
 		bitmap_from_u64(nodes + i * BITS_TO_LONGS(64), args.nodes[i]);
-	err = -EINVAL;
-	if (find_next_bit(nodes, KDSM_MAX_NODES, READ_ONCE(cluster->nodes)) == KDSM_MAX_NODES)
-		err = kdsm_fabric_settle(cluster->fabric, nodes, &args.messages);
+	err = kdsm_fabric_settle(cluster->fabric, nodes, &args.messages);
 	kdsm_cluster_put(cluster);
 	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
 }

@@ -136,6 +136,15 @@ static void unknown_ioctls(int file)
 	tap_result(call(file, 0xffffffff, buffer), -ENOTTY, "ioctl of all ones");
 }
 
+/* The cluster has fewer nodes than the set, as after nodes were removed */
+static void settle_of_all(int file)
+{
+	struct kdsm_settle arg = { .argsz = sizeof(arg) };
+
+	memset(arg.nodes, 0xff, sizeof(arg.nodes));
+	tap_result(call(file, KDSM_IOC_SETTLE, &arg), 0, "SETTLE of 1,024 nodes");
+}
+
 /* Structs in memory that the module can read, but not write */
 static void read_only_structs(int file)
 {
@@ -608,6 +617,7 @@ int main(void)
 	readable = lone_page();
 	all_conventions(file);
 	unknown_ioctls(file);
+	settle_of_all(file);
 	read_only_structs(file);
 	bad_fields(file);
 	bad_segments(file);

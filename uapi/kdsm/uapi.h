@@ -495,14 +495,15 @@ struct kdsm_wake {
 
 /*
  * KDSM_IOC_SETTLE: wait until the nodes of a set see all puts of this node that were complete
- * before the call. Then the CPUs of these nodes, and gets of all nodes, see them. The number
- * of this node in the set means nothing. Any open file can be used.
+ * before the call. Then the CPUs of these nodes, and gets of all nodes, see them. The module
+ * ignores this node, and nodes that are not in the cluster, because a node may have been removed
+ * since the puts. Any open file can be used.
  *
  * The module sends a message on each connection to these nodes that carried puts, of any
  * process, since it was last settled; all messages are in flight together.
  *
- * -ENETDOWN: the cluster is not up. -EINVAL: there is no such node. -EHOSTDOWN: a node cannot
- * be reached. -EIO: a connection broke; the caller may repeat the call.
+ * -ENETDOWN: the cluster is not up. -EHOSTDOWN: a node cannot be reached. -EIO: a connection
+ * broke; the caller may repeat the call.
  */
 struct kdsm_settle {
 	__u32 argsz;
