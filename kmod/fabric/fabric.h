@@ -307,6 +307,13 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
 
 /**
+ * kdsm_fabric_stats_all() - add up the counters of all peers
+ * @fabric: started
+ * @sums: KDSM_STAT_COUNT sums. They include peers that were removed, so they never fall
+ */
+void kdsm_fabric_stats_all(struct kdsm_fabric *fabric, u64 *sums);
+
+/**
  * kdsm_fabric_duration() - count a duration that a layer above has measured
  * @fabric: started
  * @what: enum kdsm_latency

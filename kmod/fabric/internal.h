@@ -208,6 +208,7 @@ struct kdsm_fabric {
 	 * tasks may still use that peer.
 	 */
 	unsigned int nodes;
+	unsigned int peers_made;	/* peers that have counters; never falls */
 	const struct kdsm_fabric_upcalls *up;
 	u64 incarnation;	/* of this node: random, not 0 */
 	u32 domain;		/* enum kdsm_domain in force */

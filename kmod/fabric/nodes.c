@@ -20,6 +20,8 @@ static int kdsm_peer_init(struct kdsm_fabric *fabric, unsigned int node,
 		peer->node = node;
 		mutex_init(&peer->greeting);
 		mutex_init(&peer->lock);
+		/* Pairs with smp_load_acquire() in kdsm_fabric_stats_all() */
+		smp_store_release(&fabric->peers_made, node + 1);
 	}
 	peer->address = *address;
 	if (peer->address.ss_family == AF_INET6)
@@ -106,4 +108,18 @@ void kdsm_fabric_remove_node(struct kdsm_fabric *fabric)
 	}
 	kdsm_peer_break_accepted(peer);
 	kdsm_memory_forget(fabric, peer->node);
+}
+
+void kdsm_fabric_stats_all(struct kdsm_fabric *fabric, u64 *sums)
+{
+	/* Pairs with smp_store_release() in kdsm_peer_init() */
+	unsigned int count = smp_load_acquire(&fabric->peers_made), node, i;
+	u64 stats[KDSM_STAT_COUNT];
+
+	memset(sums, 0, sizeof(stats));
+	for (node = 0; node < count; node++) {
+		kdsm_fabric_stats(fabric, node, stats);
+		for (i = 0; i < KDSM_STAT_COUNT; i++)
+			sums[i] += stats[i];
+	}
 }
