@@ -77,7 +77,8 @@ static void kdsm_event_name(struct kdsm_event_entry *entry)
 static bool kdsm_event_has_node(u32 event)
 {
 	return (event >= KDSM_EVENT_CLUSTER_UP && event <= KDSM_EVENT_NODE_RESTARTED) ||
-	       event == KDSM_EVENT_BLOCK_LOST;
+	       event == KDSM_EVENT_BLOCK_LOST || event == KDSM_EVENT_NODE_ADDED ||
+	       event == KDSM_EVENT_NODE_REMOVED;
 }
 
 static bool kdsm_event_has_value(u32 event)

@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 
 #include "internal.h"
+#include "trace.h"
 
 /* Timeout of node 0 for other nodes, in jiffies; below KDSM_REPLY_TIMEOUT of the asking node */
 #define KDSM_NODES_PATIENCE	(20 * HZ)
@@ -104,6 +105,7 @@ static int kdsm_node_add(struct kdsm_cluster *cluster, unsigned int number,
 		return err;
 	kdsm_directory_set_nodes(cluster, number + 1);
 	pr_info("kdsm: node %u at %pISc was added\n", number, &node->address);
+	trace_kdsm_event(KDSM_EVENT_NODE_ADDED, number, 0, "", 0);
 	return 0;
 }
 
@@ -141,6 +143,7 @@ static int kdsm_node_remove(struct kdsm_cluster *cluster, unsigned int number)
 		return err;
 	kdsm_fabric_remove_node(cluster->fabric);
 	pr_info("kdsm: node %u was removed\n", number);
+	trace_kdsm_event(KDSM_EVENT_NODE_REMOVED, number, 0, "", 0);
 	return 0;
 }
 
