@@ -156,8 +156,6 @@ unbind:
  */
 static int kdsm_args_segments(struct kdsm_region_open *args)
 {
-	if (args->nodes)
-		return -EINVAL;
 	if (!args->segments) {
 		args->segments = 1;
 		args->segment[0] = (struct kdsm_region_segment) {

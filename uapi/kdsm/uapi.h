@@ -181,7 +181,7 @@ struct kdsm_region_open {
 				 */
 	__u64 base;		/* (out) address of the mapping, in every process */
 	__u32 segments;		/* number in segment[]; 0: one, of block_size; (out) at least 1 */
-	__u32 nodes;		/* 0; (out) that take part in the region: 0 to nodes - 1 */
+	__u32 nodes;		/* (out) that take part in the region: numbers 0 to nodes - 1 */
 	struct kdsm_region_segment segment[KDSM_MAX_SEGMENTS];	/* (out) */
 };
 
