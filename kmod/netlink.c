@@ -5,7 +5,6 @@
  * nodes, and netlink_events.c sends events; <kdsm/uapi_netlink.h> documents the
  * commands.
  */
-#include <linux/ctype.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/slab.h>
@@ -44,45 +43,23 @@ static const struct nla_policy kdsm_node_policy[KDSM_A_NODE_LOCATION + 1] = {
 
 /* ---- up ---- */
 
-static int kdsm_parse_address(const struct nlattr *attr, struct sockaddr_storage *address)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)address;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
-
-	switch (nla_len(attr)) {
-	case sizeof(struct in_addr):
-		in->sin_family = AF_INET;
-		nla_memcpy(&in->sin_addr, attr, sizeof(in->sin_addr));
-		return in->sin_addr.s_addr ? 0 : -EINVAL;
-	case sizeof(struct in6_addr):
-		in6->sin6_family = AF_INET6;
-		nla_memcpy(&in6->sin6_addr, attr, sizeof(in6->sin6_addr));
-		return 0;
-	}
-	return -EINVAL;
-}
-
 /* Take the address and the location of a node */
 static int kdsm_take_node(struct nlattr **attrs, struct kdsm_node *node,
 			  struct netlink_ext_ack *extack)
 {
-	const char *c;
+	const struct nlattr *address = attrs[KDSM_A_NODE_ADDRESS];
+	char location[KDSM_LOCATION_SIZE] = "";
+	int err = -EADDRNOTAVAIL;
 
-	if (!attrs[KDSM_A_NODE_ADDRESS] ||
-	    kdsm_parse_address(attrs[KDSM_A_NODE_ADDRESS], &node->address)) {
-		NL_SET_ERR_MSG(extack, "a node needs an IPv4 or IPv6 address");
-		return -EINVAL;
-	}
-	if (!attrs[KDSM_A_NODE_LOCATION])
-		return 0;
-	nla_strscpy(node->location, attrs[KDSM_A_NODE_LOCATION], sizeof(node->location));
-	for (c = node->location; *c; c++) {
-		if (!isascii(*c) || !isgraph(*c)) {
-			NL_SET_ERR_MSG(extack, "a location must be printable");
-			return -EINVAL;
-		}
-	}
-	return 0;
+	if (attrs[KDSM_A_NODE_LOCATION])
+		nla_strscpy(location, attrs[KDSM_A_NODE_LOCATION], sizeof(location));
+	if (address)
+		err = kdsm_node_read(node, nla_data(address), nla_len(address), location);
+	if (err == -EADDRNOTAVAIL)
+		NL_SET_ERR_MSG(extack, "a node needs the IPv4 or IPv6 address of one machine");
+	else if (err)
+		NL_SET_ERR_MSG(extack, "a location must be printable");
+	return err ? -EINVAL : 0;
 }
 
 static int kdsm_parse_node(const struct nlattr *attr, unsigned int expected,

@@ -20,8 +20,8 @@ int kdsm_report_serve(void *context, struct kdsm_request *request);
  * A reply with status 0 is a struct kdsm_wire_node. Sleeps until all nodes have answered, the time
  * is over, or a fatal signal arrives.
  *
- * Return: *@count replies, by number of the node, which the caller frees with kvfree(); or ERR_PTR() of
- * the errors of kdsm_inquire().
+ * Return: *@count replies, by number of the node, which the caller frees with kvfree(); or
+ * ERR_PTR() of the errors of kdsm_inquire().
  */
 struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout,
 				     unsigned int *count);

@@ -310,7 +310,7 @@ struct kdsm_wire_region {
 struct kdsm_wire_change {
 	__le32 node;		/* its number, not 0 */
 	u8 add;			/* 1: added; 0: removed, and the other fields have no meaning */
-	u8 family;		/* 4: IPv4, the first 4 bytes of address; 6: IPv6 */
+	u8 length;		/* of the address, in bytes: 4 (IPv4) or 16 (IPv6) */
 	__le16 reserved;
 	u8 address[16];
 	char location[KDSM_LOCATION_SIZE];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The peers of the fabric, of which some are added and removed while the others run. Nodes are
- * numbered without gaps, so only the last one is removed.
+ * The peers of the fabric: adding and removing them while the others are connected. The numbers of
+ * nodes have no gaps, so only the last one is removed.
  */
 #include "internal.h"
 

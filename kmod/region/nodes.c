@@ -1,26 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nodes that are added and removed while the others run. Nodes are numbered without gaps, so only
- * the last one can be removed, and a new one comes behind it. A region keeps the nodes that there
- * were when it was created: a new node takes part in later regions only, and a node is removed
- * only if it takes part in none.
+ * Adding and removing nodes while the others run. The numbers of nodes have no gaps, so a new node
+ * gets the next number, and only the last node can be removed. A region keeps the nodes of the
+ * cluster at its creation: a new node takes part in later regions only, and a node that takes part
+ * in a region cannot be removed.
  *
- * Node 0 tells all other nodes. It counts on a new node only after all others know it, and on a
- * node that leaves only until it begins to tell. If a node does not answer, tables differ: then a
- * region that needs the node cannot be created, and the caller repeats the change, which nodes that
- * have made it ignore.
+ * Node 0 sends a change to all other nodes. It adds a new node to its own table last, and removes a
+ * node from its own table first, so each node knows all nodes of a region that node 0 creates. If a
+ * node does not answer, tables differ: nodes refuse to add a region with a node that they do not
+ * know, and the administrator repeats the change, which nodes that have made it ignore.
  */
 #include <linux/bitmap.h>
 #include <linux/ctype.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/slab.h>
+#include <net/ipv6.h>
 
 #include "internal.h"
 #include "trace.h"
 
 /* Timeout of node 0 for other nodes, in jiffies; below KDSM_REPLY_TIMEOUT of the asking node */
 #define KDSM_NODES_PATIENCE	(20 * HZ)
+
+static int kdsm_node_set_address(struct kdsm_node *node, const void *address, unsigned int length)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&node->address;
+	struct sockaddr_in *in = (struct sockaddr_in *)&node->address;
+
+	if (length == sizeof(in->sin_addr)) {
+		in->sin_family = AF_INET;
+		memcpy(&in->sin_addr, address, length);
+		if (!in->sin_addr.s_addr || ipv4_is_multicast(in->sin_addr.s_addr) ||
+		    ipv4_is_lbcast(in->sin_addr.s_addr))
+			return -EADDRNOTAVAIL;
+		return 0;
+	}
+	if (length != sizeof(in6->sin6_addr))
+		return -EADDRNOTAVAIL;
+	in6->sin6_family = AF_INET6;
+	memcpy(&in6->sin6_addr, address, length);
+	if (ipv6_addr_any(&in6->sin6_addr) || ipv6_addr_is_multicast(&in6->sin6_addr))
+		return -EADDRNOTAVAIL;
+	return 0;
+}
+
+int kdsm_node_read(struct kdsm_node *node, const void *address, unsigned int length,
+		   const char *location)
+{
+	size_t i, end = strnlen(location, sizeof(node->location));
+
+	if (end == sizeof(node->location))
+		return -EINVAL;
+	for (i = 0; i < end; i++)
+		if (!isascii(location[i]) || !isgraph(location[i]))
+			return -EINVAL;
+	memset(node, 0, sizeof(*node));
+	memcpy(node->location, location, end);
+	return kdsm_node_set_address(node, address, length);
+}
 
 int kdsm_nodes_change(struct kdsm_cluster *cluster, unsigned int number,
 		      const struct kdsm_node *node)
@@ -33,43 +71,16 @@ int kdsm_nodes_change(struct kdsm_cluster *cluster, unsigned int number,
 		return -EINVAL;
 	if (node && node->address.ss_family == AF_INET6) {
 		in6 = (const struct sockaddr_in6 *)&node->address;
-		wire.family = 6;
-		memcpy(wire.address, &in6->sin6_addr, sizeof(in6->sin6_addr));
+		wire.length = sizeof(in6->sin6_addr);
+		memcpy(wire.address, &in6->sin6_addr, wire.length);
 	} else if (node) {
 		in = (const struct sockaddr_in *)&node->address;
-		wire.family = 4;
-		memcpy(wire.address, &in->sin_addr, sizeof(in->sin_addr));
+		wire.length = sizeof(in->sin_addr);
+		memcpy(wire.address, &in->sin_addr, wire.length);
 	}
 	if (node)
 		strscpy(wire.location, node->location, sizeof(wire.location));
 	return kdsm_message_killable(cluster->fabric, 0, KDSM_MESSAGE_NODE, &wire, sizeof(wire));
-}
-
-/* Check the description of a node that comes from another one */
-static int kdsm_node_read(const struct kdsm_wire_change *wire, struct kdsm_node *node)
-{
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&node->address;
-	struct sockaddr_in *in = (struct sockaddr_in *)&node->address;
-	size_t length = strnlen(wire->location, sizeof(wire->location)), i;
-
-	if (length == sizeof(wire->location))
-		return -EINVAL;
-	for (i = 0; i < length; i++)
-		if (!isascii(wire->location[i]) || !isgraph(wire->location[i]))
-			return -EINVAL;
-	memset(node, 0, sizeof(*node));
-	strscpy(node->location, wire->location, sizeof(node->location));
-	switch (wire->family) {
-	case 4:
-		in->sin_family = AF_INET;
-		memcpy(&in->sin_addr, wire->address, sizeof(in->sin_addr));
-		return in->sin_addr.s_addr ? 0 : -EINVAL;
-	case 6:
-		in6->sin6_family = AF_INET6;
-		memcpy(&in6->sin6_addr, wire->address, sizeof(in6->sin6_addr));
-		return 0;
-	}
-	return -EINVAL;
 }
 
 /* Return 1 if the node has to be added, 0 if it is there already, or why it cannot be added. */
@@ -189,13 +200,14 @@ static int kdsm_nodes_serve(struct kdsm_cluster *cluster, struct kdsm_request *r
 	unsigned int number;
 	int err = 0;
 
-	if (request->length != sizeof(*wire) || wire->add > 1 || wire->reserved)
+	if (request->length != sizeof(*wire) || wire->add > 1 || wire->reserved ||
+	    wire->length > sizeof(wire->address))
 		return -EINVAL;
 	number = le32_to_cpu(wire->node);
 	if (!number || number >= KDSM_MAX_NODES)
 		return -EINVAL;
 	if (wire->add)
-		err = kdsm_node_read(wire, &node);
+		err = kdsm_node_read(&node, wire->address, wire->length, wire->location);
 	if (err)
 		return err;
 	if (!request->can_sleep)

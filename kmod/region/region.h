@@ -327,6 +327,19 @@ void kdsm_directory_exit(struct kdsm_cluster *cluster);
 int kdsm_directory_set_nodes(struct kdsm_cluster *cluster, unsigned int nodes);
 
 /**
+ * kdsm_node_read() - fill in a node from bytes that a program or a peer sent
+ * @node: the node
+ * @address: in network byte order
+ * @length: of @address, in bytes
+ * @location: KDSM_LOCATION_SIZE bytes at most, or a string that is shorter; may be empty
+ *
+ * Return: 0. -EADDRNOTAVAIL: the address is not that of one machine. -EINVAL: the location is not
+ * printable, or is too long.
+ */
+int kdsm_node_read(struct kdsm_node *node, const void *address, unsigned int length,
+		   const char *location);
+
+/**
  * kdsm_nodes_change() - add a node behind the last one, or remove the last one
  * @cluster: the cluster
  * @number: of the node, below KDSM_MAX_NODES

@@ -354,6 +354,7 @@ static int change_node(uint8_t cmd, uint32_t id, const void *address, size_t len
 static void node_changes(void)
 {
 	const uint8_t good[16] = { 10, 77, 9, 9 }, zero[16] = { 0 };
+	const uint8_t many[16] = { 0xff, 0x02, [15] = 1 };
 	const uint32_t next = found.nodes;
 	char location[KDSM_LOCATION_SIZE + 1];
 
@@ -364,6 +365,13 @@ static void node_changes(void)
 			tap_ok(change_node(KDSM_CMD_NODE_ADD, next, good, length, NULL) < 0,
 			       "NODE_ADD, an address of %zu bytes: refused", length);
 	tap_result(change_node(KDSM_CMD_NODE_ADD, next, zero, 4, NULL), -EINVAL, "NODE_ADD, 0.0.0.0");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, zero, 16, NULL), -EINVAL, "NODE_ADD, ::");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, many, 16, NULL), -EINVAL, "NODE_ADD, ff02::1");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, "\xe0\0\0\1", 4, NULL), -EINVAL,
+		   "NODE_ADD, 224.0.0.1");
+	tap_ok(strstr(genl.why, "of one machine"), "with a sentence: %s", genl.why);
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, "\xff\xff\xff\xff", 4, NULL), -EINVAL,
+		   "NODE_ADD, 255.255.255.255");
 	tap_result(change_node(KDSM_CMD_NODE_ADD, next, good, 16, NULL), -EAFNOSUPPORT,
 		   "NODE_ADD, another kind of address");
 	tap_result(change_node(KDSM_CMD_NODE_ADD, next, good, 4, "\033"), -EINVAL,

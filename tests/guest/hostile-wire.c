@@ -529,7 +529,7 @@ static void bad_regions(struct attack *attack, const struct kdsm_wire_region *go
 /* Nodes that cannot be added or removed */
 static void bad_nodes(struct attack *attack)
 {
-	const struct kdsm_wire_change good = { .node = scene.hello.nodes, .add = 1, .family = 4,
+	const struct kdsm_wire_change good = { .node = scene.hello.nodes, .add = 1, .length = 4,
 		.address = { 10, 77, 9, 9 }, .location = "rack" };
 	struct kdsm_wire_change bad;
 
@@ -542,7 +542,8 @@ static void bad_nodes(struct attack *attack)
 	message(attack, "node, " what, KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad), error); \
 } while (0)
 	message(attack, "count of nodes", KDSM_MESSAGE_NODE_COUNT, NULL, 0, 0);
-	message(attack, "count of nodes, with something", KDSM_MESSAGE_NODE_COUNT, &good, 4, -EINVAL);
+	message(attack, "count of nodes, with something", KDSM_MESSAGE_NODE_COUNT, &good, 4,
+		-EINVAL);
 	TRY("number 0", node, 0, -EINVAL);
 	TRY("number too large", node, KDSM_MAX_NODES, -EINVAL);
 	TRY("number absurd", node, UINT32_MAX, -EINVAL);
@@ -550,12 +551,18 @@ static void bad_nodes(struct attack *attack)
 	TRY("number of another", node, 1, -EEXIST);
 	TRY("neither added nor removed", add, 2, -EINVAL);
 	TRY("reserved field", reserved, 1, -EINVAL);
-	TRY("family unknown", family, 5, -EINVAL);
-	TRY("IPv6 among IPv4", family, 6, -EAFNOSUPPORT);
+	TRY("address of 5 bytes", length, 5, -EADDRNOTAVAIL);
+	TRY("address of 255 bytes", length, 255, -EINVAL);
+	TRY("IPv6 among IPv4", length, 16, -EAFNOSUPPORT);
+	TRY("a multicast address", address[0], 224, -EADDRNOTAVAIL);
 #undef TRY
 	bad = good;
 	memset(bad.address, 0, sizeof(bad.address));
-	message(attack, "node, no address", KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad), -EINVAL);
+	message(attack, "node, no address", KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad),
+		-EADDRNOTAVAIL);
+	memcpy(bad.address, (u8[]){ 10, 77, 0, 1 }, 4);
+	message(attack, "node, the address of node 0", KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad),
+		-EADDRINUSE);
 	bad = good;
 	memset(bad.location, 'a', sizeof(bad.location));
 	message(attack, "node, location without end", KDSM_MESSAGE_NODE_TOLD, &bad,
@@ -787,7 +794,7 @@ static void not_node_0(unsigned int node)
 	const struct kdsm_wire_revoke nothing = { .id = add.id, .count = 1 };
 	const struct kdsm_wire_push push = { .id = add.id, .take = 1, .blocks = { 1 } };
 	struct kdsm_wire_tune tune = { .id = add.id, .turn = 1, .limit = KDSM_LIMIT_MIN };
-	const struct kdsm_wire_change third = { .node = scene.hello.nodes, .add = 1, .family = 4,
+	const struct kdsm_wire_change third = { .node = scene.hello.nodes, .add = 1, .length = 4,
 		.address = { 10, 77, 9, 9 } };
 	struct attack attack;
 	int error;

@@ -343,8 +343,8 @@ enum kdsm_event {
 	KDSM_EVENT_FAULT_FAILED,
 	/* A thread of this node died with lock EVENT_VALUE: REGION_ID, REGION_NAME */
 	KDSM_EVENT_LOCK_DEAD,
-	KDSM_EVENT_NODE_ADDED,	/* this node has NODE_ID in its table of nodes from now on */
-	KDSM_EVENT_NODE_REMOVED,	/* this node has removed NODE_ID from its table */
+	KDSM_EVENT_NODE_ADDED,	/* this node added NODE_ID to its table of nodes */
+	KDSM_EVENT_NODE_REMOVED,	/* this node removed NODE_ID from its table of nodes */
 	__KDSM_EVENT_LAST,
 };
 
