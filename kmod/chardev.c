@@ -80,7 +80,7 @@ static int kdsm_ioctl_info(void __user *user)
 	info.abi_version = KDSM_ABI_VERSION;
 	info.domain = kdsm_fabric_domain(cluster->fabric);
 	info.node = cluster->node;
-	info.nodes = cluster->nodes;
+	info.nodes = READ_ONCE(cluster->nodes);
 	export_uuid(info.uuid, &cluster->uuid);
 	strscpy_pad(info.cluster, cluster->name, sizeof(info.cluster));
 	kdsm_cluster_put(cluster);
@@ -102,7 +102,7 @@ static int kdsm_ioctl_location(void __user *user)
 	cluster = kdsm_cluster_get();
 	if (!cluster)
 		return -ENETDOWN;
-	if (args.node < cluster->nodes)
+	if (args.node < READ_ONCE(cluster->nodes))
 		strscpy_pad(args.location, cluster->table[args.node].location,
 			    sizeof(args.location));
 	else
@@ -156,8 +156,6 @@ unbind:
  */
 static int kdsm_args_segments(struct kdsm_region_open *args)
 {
-	if (args->reserved)
-		return -EINVAL;
 	if (!args->segments) {
 		args->segments = 1;
 		args->segment[0] = (struct kdsm_region_segment) {
@@ -238,9 +236,7 @@ static int kdsm_ioctl_settle(void __user *user)
 	/* bitmap_from_arr64() is new in Linux 6.0 */
 	for (i = 0; i < ARRAY_SIZE(args.nodes); i++)
 		bitmap_from_u64(nodes + i * BITS_TO_LONGS(64), args.nodes[i]);
-	err = -EINVAL;
-	if (find_next_bit(nodes, KDSM_MAX_NODES, cluster->nodes) == KDSM_MAX_NODES)
-		err = kdsm_fabric_settle(cluster->fabric, nodes, &args.messages);
+	err = kdsm_fabric_settle(cluster->fabric, nodes, &args.messages);
 	kdsm_cluster_put(cluster);
 	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
 }

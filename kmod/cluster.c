@@ -63,6 +63,9 @@ static int kdsm_cluster_start(struct kdsm_cluster *cluster,
 			[KDSM_MESSAGE_REMOVE] = kdsm_region_serve_remove,
 			[KDSM_MESSAGE_TUNE] = kdsm_directory_serve_tune,
 			[KDSM_MESSAGE_TUNED] = kdsm_region_serve_tuned,
+			[KDSM_MESSAGE_NODE] = kdsm_nodes_serve_change,
+			[KDSM_MESSAGE_NODE_TOLD] = kdsm_nodes_serve_told,
+			[KDSM_MESSAGE_NODE_COUNT] = kdsm_nodes_serve_count,
 			[KDSM_MESSAGE_LOCK_OPEN] = kdsm_lock_serve_open,
 			[KDSM_MESSAGE_LOCK_SET] = kdsm_lock_serve_set,
 			[KDSM_MESSAGE_LOCK_MEET] = kdsm_lock_serve_meet,
@@ -132,17 +135,13 @@ int kdsm_cluster_up(struct kdsm_cluster_config *config)
 	cluster->nodes = config->nodes;
 	cluster->table = config->table;
 	cluster->since = ktime_get_ns();
+	mutex_init(&cluster->nodes_lock);
 	refcount_set(&cluster->references, 1);
 	init_completion(&cluster->released);
 	cluster->regions_up = &kdsm_region_locks;
 	err = kdsm_regions_init(cluster);
 	if (err)
 		goto free_cluster;
-	err = -ENOMEM;
-	cluster->topology = kdsm_topology_create(cluster->table[0].location,
-						 sizeof(cluster->table[0]), cluster->nodes);
-	if (!cluster->topology)
-		goto free;
 	err = kdsm_directory_init(cluster);
 	if (err)
 		goto free;
@@ -171,7 +170,6 @@ free:
 	kdsm_regions_exit(cluster);
 	if (cluster->deaths)
 		kdsm_deaths_free(cluster);
-	kvfree(cluster->topology);
 free_cluster:
 	kfree(cluster);
 unlock:
@@ -211,7 +209,6 @@ int kdsm_cluster_down(void)
 	trace_kdsm_event(KDSM_EVENT_CLUSTER_DOWN, cluster->node, 0, "", 0);
 	kdsm_deaths_free(cluster);
 	kvfree(cluster->table);
-	kvfree(cluster->topology);
 	kfree(cluster);
 unlock:
 	mutex_unlock(&kdsm_admin_lock);

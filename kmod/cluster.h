@@ -35,9 +35,9 @@ struct kdsm_cluster {
 	uuid_t uuid;
 	u16 port;			/* host order */
 	unsigned int node;		/* number of this node */
-	unsigned int nodes;
-	struct kdsm_node *table;	/* by number of the node */
-	struct kdsm_topology *topology;
+	struct mutex nodes_lock;	/* held while nodes and table change; see region/nodes.c */
+	unsigned int nodes;		/* also read without lock */
+	struct kdsm_node *table;	/* KDSM_MAX_NODES, by number of the node */
 
 	struct xarray regions;		/* by id; see region/region.c */
 	const struct kdsm_region_upcalls *regions_up;
@@ -70,7 +70,8 @@ struct kdsm_cluster_config {
 	bool insecure;			/* peers need not prove that they know a key */
 	unsigned int node;
 	unsigned int nodes;
-	struct kdsm_node *table;	/* from kvmalloc(); the cluster owns it after success */
+	/* KDSM_MAX_NODES, from kvmalloc(); the cluster owns it after success */
+	struct kdsm_node *table;
 };
 
 /*

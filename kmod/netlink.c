@@ -5,7 +5,6 @@
  * nodes, and netlink_events.c sends events; <kdsm/uapi_netlink.h> documents the
  * commands.
  */
-#include <linux/ctype.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/slab.h>
@@ -25,6 +24,9 @@ static const struct nla_policy kdsm_policy[KDSM_A_MAX + 1] = {
 	[KDSM_A_DOMAIN] = NLA_POLICY_MAX(NLA_U32, KDSM_DOMAIN_GLOB),
 	[KDSM_A_NODES] = { .type = NLA_NESTED },
 	[KDSM_A_NODE_ID] = NLA_POLICY_MAX(NLA_U32, KDSM_MAX_NODES - 1),
+	[KDSM_A_NODE_ADDRESS] = NLA_POLICY_RANGE(NLA_BINARY, sizeof(struct in_addr),
+						 sizeof(struct in6_addr)),
+	[KDSM_A_NODE_LOCATION] = { .type = NLA_NUL_STRING, .len = KDSM_LOCATION_SIZE - 1 },
 	[KDSM_A_REGION_NAME] = { .type = NLA_NUL_STRING, .len = KDSM_NAME_SIZE - 1 },
 	[KDSM_A_REGION_LEASE] = NLA_POLICY_FULL_RANGE(NLA_U64, &kdsm_lease_range),
 	[KDSM_A_REGION_LIMIT] = { .type = NLA_U64 },
@@ -41,29 +43,29 @@ static const struct nla_policy kdsm_node_policy[KDSM_A_NODE_LOCATION + 1] = {
 
 /* ---- up ---- */
 
-static int kdsm_parse_address(const struct nlattr *attr, struct sockaddr_storage *address)
+/* Take the address and the location of a node */
+static int kdsm_take_node(struct nlattr **attrs, struct kdsm_node *node,
+			  struct netlink_ext_ack *extack)
 {
-	struct sockaddr_in *in = (struct sockaddr_in *)address;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
+	const struct nlattr *address = attrs[KDSM_A_NODE_ADDRESS];
+	char location[KDSM_LOCATION_SIZE] = "";
+	int err = -EADDRNOTAVAIL;
 
-	switch (nla_len(attr)) {
-	case sizeof(struct in_addr):
-		in->sin_family = AF_INET;
-		nla_memcpy(&in->sin_addr, attr, sizeof(in->sin_addr));
-		return in->sin_addr.s_addr ? 0 : -EINVAL;
-	case sizeof(struct in6_addr):
-		in6->sin6_family = AF_INET6;
-		nla_memcpy(&in6->sin6_addr, attr, sizeof(in6->sin6_addr));
-		return 0;
-	}
-	return -EINVAL;
+	if (attrs[KDSM_A_NODE_LOCATION])
+		nla_strscpy(location, attrs[KDSM_A_NODE_LOCATION], sizeof(location));
+	if (address)
+		err = kdsm_node_read(node, nla_data(address), nla_len(address), location);
+	if (err == -EADDRNOTAVAIL)
+		NL_SET_ERR_MSG(extack, "a node needs the IPv4 or IPv6 address of one machine");
+	else if (err)
+		NL_SET_ERR_MSG(extack, "a location must be printable");
+	return err ? -EINVAL : 0;
 }
 
 static int kdsm_parse_node(const struct nlattr *attr, unsigned int expected,
 			   struct kdsm_node *node, struct netlink_ext_ack *extack)
 {
 	struct nlattr *attrs[KDSM_A_NODE_LOCATION + 1];
-	const char *c;
 	int err;
 
 	err = nla_parse_nested(attrs, KDSM_A_NODE_LOCATION, attr, kdsm_node_policy, extack);
@@ -73,21 +75,7 @@ static int kdsm_parse_node(const struct nlattr *attr, unsigned int expected,
 		NL_SET_ERR_MSG_ATTR(extack, attr, "nodes must count from 0 without gaps");
 		return -EINVAL;
 	}
-	if (!attrs[KDSM_A_NODE_ADDRESS] ||
-	    kdsm_parse_address(attrs[KDSM_A_NODE_ADDRESS], &node->address)) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "a node needs an IPv4 or IPv6 address");
-		return -EINVAL;
-	}
-	if (!attrs[KDSM_A_NODE_LOCATION])
-		return 0;
-	nla_strscpy(node->location, attrs[KDSM_A_NODE_LOCATION], sizeof(node->location));
-	for (c = node->location; *c; c++) {
-		if (!isascii(*c) || !isgraph(*c)) {
-			NL_SET_ERR_MSG_ATTR(extack, attr, "a location must be printable");
-			return -EINVAL;
-		}
-	}
-	return 0;
+	return kdsm_take_node(attrs, node, extack);
 }
 
 /* Whether all addresses differ. With equal ones, this node would connect to the wrong peer. */
@@ -125,7 +113,7 @@ static int kdsm_parse_nodes(const struct nlattr *nest, struct kdsm_cluster_confi
 		NL_SET_ERR_MSG(extack, "this node is not in the table of nodes");
 		return -EINVAL;
 	}
-	config->table = kvcalloc(count, sizeof(*config->table), GFP_KERNEL);
+	config->table = kvcalloc(KDSM_MAX_NODES, sizeof(*config->table), GFP_KERNEL);
 	if (!config->table)
 		return -ENOMEM;
 	nla_for_each_nested(attr, nest, rem) {
@@ -230,7 +218,8 @@ struct kdsm_cluster *kdsm_cluster_get_for(struct netlink_ext_ack *extack)
 static int kdsm_do_probe(struct sk_buff *skb, struct genl_info *info)
 {
 	struct kdsm_cluster *cluster;
-	unsigned int node;
+	__le32 nodes = 0;
+	unsigned int length = sizeof(nodes), node;
 	int err = -EINVAL;
 
 	cluster = kdsm_cluster_get_for(info->extack);
@@ -241,16 +230,87 @@ static int kdsm_do_probe(struct sk_buff *skb, struct genl_info *info)
 		goto put;
 	}
 	node = nla_get_u32(info->attrs[KDSM_A_NODE_ID]);
-	if (node >= cluster->nodes) {
+	if (node >= READ_ONCE(cluster->nodes)) {
 		NL_SET_ERR_MSG(info->extack, "no such node");
 		goto put;
 	}
-	err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_PROBE, NULL, 0, NULL, NULL);
-	if (err)
+	err = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_NODE_COUNT, NULL, 0, &nodes,
+			   &length);
+	if (err) {
 		NL_SET_ERR_MSG(info->extack, "the node cannot be reached");
+	} else if (length != sizeof(nodes) || le32_to_cpu(nodes) != READ_ONCE(cluster->nodes)) {
+		NL_SET_ERR_MSG(info->extack, "the node has another table of nodes");
+		err = -EBADE;
+	}
 put:
 	kdsm_cluster_put(cluster);
 	return err;
+}
+
+static void kdsm_explain_nodes(struct netlink_ext_ack *extack, int err, bool add)
+{
+	switch (err) {
+	case -EINVAL:
+		if (add)
+			NL_SET_ERR_MSG(extack, "nodes have numbers without gaps: add the next one");
+		else
+			NL_SET_ERR_MSG(extack,
+				       "only the last node can be removed, by another node, and node 0 stays");
+		break;
+	case -EEXIST:
+		NL_SET_ERR_MSG(extack, "the node exists, with another address or location");
+		break;
+	case -EADDRINUSE:
+		NL_SET_ERR_MSG(extack, "another node has the address");
+		break;
+	case -EAFNOSUPPORT:
+		NL_SET_ERR_MSG(extack, "the other nodes have addresses of another kind");
+		break;
+	case -EBUSY:
+		NL_SET_ERR_MSG(extack, "the node takes part in a region");
+		break;
+	case -EHOSTDOWN:
+	case -EIO:
+	case -ETIMEDOUT:
+		NL_SET_ERR_MSG(extack,
+			       "a node cannot be reached: repeat the command when all nodes are back");
+		break;
+	}
+}
+
+static int kdsm_do_node_change(struct genl_info *info, bool add)
+{
+	struct kdsm_cluster *cluster;
+	struct kdsm_node node = {};
+	unsigned int number;
+	int err = 0;
+
+	if (!info->attrs[KDSM_A_NODE_ID]) {
+		NL_SET_ERR_MSG(info->extack, "which node?");
+		return -EINVAL;
+	}
+	number = nla_get_u32(info->attrs[KDSM_A_NODE_ID]);
+	if (add)
+		err = kdsm_take_node(info->attrs, &node, info->extack);
+	if (err)
+		return err;
+	cluster = kdsm_cluster_get_for(info->extack);
+	if (!cluster)
+		return -ENETDOWN;
+	err = kdsm_nodes_change(cluster, number, add ? &node : NULL);
+	kdsm_cluster_put(cluster);
+	kdsm_explain_nodes(info->extack, err, add);
+	return err;
+}
+
+static int kdsm_do_node_add(struct sk_buff *skb, struct genl_info *info)
+{
+	return kdsm_do_node_change(info, true);
+}
+
+static int kdsm_do_node_remove(struct sk_buff *skb, struct genl_info *info)
+{
+	return kdsm_do_node_change(info, false);
 }
 
 static int kdsm_do_region_set(struct sk_buff *skb, struct genl_info *info)
@@ -360,7 +420,7 @@ static int kdsm_fill_status(struct sk_buff *skb, struct kdsm_cluster *cluster)
 	if (nla_put_string(skb, KDSM_A_CLUSTER, cluster->name) ||
 	    nla_put(skb, KDSM_A_UUID, sizeof(uuid), uuid) ||
 	    nla_put_u32(skb, KDSM_A_NODE, cluster->node) ||
-	    nla_put_u32(skb, KDSM_A_NODE_COUNT, cluster->nodes) ||
+	    nla_put_u32(skb, KDSM_A_NODE_COUNT, READ_ONCE(cluster->nodes)) ||
 	    nla_put_u16(skb, KDSM_A_PORT, cluster->port) ||
 	    nla_put_u32(skb, KDSM_A_DOMAIN, kdsm_fabric_domain(cluster->fabric)) ||
 	    nla_put_string(skb, KDSM_A_DEVICE, kdsm_fabric_device(cluster->fabric)) ||
@@ -447,7 +507,7 @@ static int kdsm_fill_peer(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	struct kdsm_peer_info peer;
 	int err;
 
-	if (*index >= cluster->nodes)
+	if (*index >= READ_ONCE(cluster->nodes))
 		return -ENOENT;
 	node = &cluster->table[*index];
 	kdsm_fabric_peer(cluster->fabric, *index, &peer);
@@ -478,7 +538,7 @@ static int kdsm_fill_stats(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	struct nlattr *nest;
 	unsigned int i;
 
-	if (*index >= cluster->nodes)
+	if (*index >= READ_ONCE(cluster->nodes))
 		return -ENOENT;
 	kdsm_fabric_stats(cluster->fabric, *index, stats);
 	if (nla_put_u32(skb, KDSM_A_NODE_ID, *index))
@@ -532,6 +592,7 @@ static int kdsm_fill_region(struct sk_buff *skb, struct kdsm_cluster *cluster,
 	    nla_put_u32(skb, KDSM_A_REGION_MODE, region->mode) ||
 	    nla_put_u32(skb, KDSM_A_REGION_UID, region->uid) ||
 	    nla_put_u32(skb, KDSM_A_REGION_GID, region->gid) ||
+	    nla_put_u32(skb, KDSM_A_REGION_NODES, region->nodes) ||
 	    nla_put_u32(skb, KDSM_A_REGION_OPENS, READ_ONCE(region->opens)) ||
 	    nla_put_u32(skb, KDSM_A_REGION_FLAGS, region->flags) ||
 	    kdsm_put_u64(skb, KDSM_A_REGION_RESIDENT,
@@ -576,6 +637,8 @@ static const struct genl_small_ops kdsm_commands[] = {
 	  .flags = GENL_ADMIN_PERM },
 	{ .cmd = KDSM_CMD_NODE_LOCKS, .dumpit = kdsm_dump_node_locks, .flags = GENL_ADMIN_PERM },
 	{ .cmd = KDSM_CMD_LATENCIES, .dumpit = kdsm_dump_latencies },
+	{ .cmd = KDSM_CMD_NODE_ADD, .doit = kdsm_do_node_add, .flags = GENL_ADMIN_PERM },
+	{ .cmd = KDSM_CMD_NODE_REMOVE, .doit = kdsm_do_node_remove, .flags = GENL_ADMIN_PERM },
 };
 
 /* Those that have to start or end a dump */

@@ -65,7 +65,7 @@ static void kdsm_event_name(struct kdsm_event_entry *entry)
 
 	if (!cluster)
 		return;
-	region = kdsm_region_get(cluster, entry->region);
+	region = kdsm_region_get(cluster, entry->region, cluster->node);
 	if (region) {
 		strscpy(entry->name, region->name, sizeof(entry->name));
 		kdsm_region_put(region);
@@ -77,7 +77,8 @@ static void kdsm_event_name(struct kdsm_event_entry *entry)
 static bool kdsm_event_has_node(u32 event)
 {
 	return (event >= KDSM_EVENT_CLUSTER_UP && event <= KDSM_EVENT_NODE_RESTARTED) ||
-	       event == KDSM_EVENT_BLOCK_LOST;
+	       event == KDSM_EVENT_BLOCK_LOST || event == KDSM_EVENT_NODE_ADDED ||
+	       event == KDSM_EVENT_NODE_REMOVED;
 }
 
 static bool kdsm_event_has_value(u32 event)

@@ -70,8 +70,8 @@ int kdsm_start_nodes(struct netlink_callback *cb)
 	BUILD_BUG_ON(sizeof(*dump) > sizeof(cb->ctx));
 	if (!cluster)
 		return -ENETDOWN;
-	dump->replies = kdsm_report_nodes(cluster, kdsm_timeout(kdsm_dump_attrs(cb)));
-	dump->count = cluster->nodes;
+	dump->replies = kdsm_report_nodes(cluster, kdsm_timeout(kdsm_dump_attrs(cb)),
+					  &dump->count);
 	if (IS_ERR(dump->replies)) {
 		err = PTR_ERR(dump->replies);
 		dump->replies = NULL;
@@ -273,7 +273,7 @@ static int kdsm_dump_entries(struct sk_buff *skb, struct netlink_callback *cb,
 		place->end = (jiffies + msecs_to_jiffies(kdsm_timeout(attrs))) ?: 1;
 	node = attrs[KDSM_A_NODE_ID] ? nla_get_u32(attrs[KDSM_A_NODE_ID]) : cluster->node;
 	err = -EINVAL;
-	if (node >= cluster->nodes) {
+	if (node >= READ_ONCE(cluster->nodes)) {
 		NL_SET_ERR_MSG(cb->extack, "no such node");
 		goto put;
 	}

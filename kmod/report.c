@@ -25,22 +25,10 @@ static void kdsm_report_put(__le64 *to, const u64 *from, unsigned int count)
 		*to++ = cpu_to_le64(*from++);
 }
 
-static void kdsm_report_stats(struct kdsm_cluster *cluster, __le64 *to)
-{
-	u64 sums[KDSM_STAT_COUNT] = {}, stats[KDSM_STAT_COUNT];
-	unsigned int node, i;
-
-	for (node = 0; node < cluster->nodes; node++) {
-		kdsm_fabric_stats(cluster->fabric, node, stats);
-		for (i = 0; i < KDSM_STAT_COUNT; i++)
-			sums[i] += stats[i];
-	}
-	kdsm_report_put(to, sums, KDSM_STAT_COUNT);
-}
-
 static int kdsm_report_node(struct kdsm_cluster *cluster, u64 from, struct kdsm_request *request)
 {
 	u64 sums[KDSM_COHERENCE_COUNT] = {}, stats[KDSM_COHERENCE_COUNT], memory = 0;
+	u64 operations[KDSM_STAT_COUNT];
 	struct kdsm_wire_node *wire = request->reply;
 	unsigned int regions = 0, opens = 0, i;
 	struct kdsm_region *region;
@@ -61,7 +49,8 @@ static int kdsm_report_node(struct kdsm_cluster *cluster, u64 from, struct kdsm_
 	wire->memory = cpu_to_le64(memory);
 	wire->regions = cpu_to_le32(regions);
 	wire->opens = cpu_to_le32(opens);
-	kdsm_report_stats(cluster, wire->stats);
+	kdsm_fabric_stats_all(cluster->fabric, operations);
+	kdsm_report_put(wire->stats, operations, KDSM_STAT_COUNT);
 	kdsm_report_put(wire->coherence, sums, KDSM_COHERENCE_COUNT);
 	request->reply_length = sizeof(*wire);
 	return 0;
@@ -240,23 +229,26 @@ static void kdsm_report_check(enum kdsm_report report, struct kdsm_reply *reply)
 		reply->status = -EPROTO;
 }
 
-struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout)
+struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout,
+				     unsigned int *count)
 {
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
 	struct kdsm_reply *replies;
 	unsigned int i;
 	int err;
 
-	replies = kvcalloc(cluster->nodes, sizeof(*replies), GFP_KERNEL);
+	/* Nodes may be added and removed meanwhile */
+	*count = READ_ONCE(cluster->nodes);
+	replies = kvcalloc(*count, sizeof(*replies), GFP_KERNEL);
 	if (!replies)
 		return ERR_PTR(-ENOMEM);
-	bitmap_set(nodes, 0, cluster->nodes);
+	bitmap_set(nodes, 0, *count);
 	err = kdsm_report_send(cluster, nodes, KDSM_REPORT_NODE, 0, replies, timeout);
 	if (err) {
 		kvfree(replies);
 		return ERR_PTR(err);
 	}
-	for (i = 0; i < cluster->nodes; i++)
+	for (i = 0; i < *count; i++)
 		kdsm_report_check(KDSM_REPORT_NODE, &replies[i]);
 	return replies;
 }

@@ -15,14 +15,16 @@ int kdsm_report_serve(void *context, struct kdsm_request *request);
  * kdsm_report_nodes() - ask all nodes for KDSM_REPORT_NODE in parallel
  * @cluster: the cluster
  * @timeout: in ms
+ * @count: set to the number of nodes
  *
  * A reply with status 0 is a struct kdsm_wire_node. Sleeps until all nodes have answered, the time
  * is over, or a fatal signal arrives.
  *
- * Return: a reply for each node, by number, which the caller frees with kvfree(); or ERR_PTR() of
- * the errors of kdsm_inquire().
+ * Return: *@count replies, by number of the node, which the caller frees with kvfree(); or
+ * ERR_PTR() of the errors of kdsm_inquire().
  */
-struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout);
+struct kdsm_reply *kdsm_report_nodes(struct kdsm_cluster *cluster, unsigned int timeout,
+				     unsigned int *count);
 
 /**
  * kdsm_report_ask() - ask one node

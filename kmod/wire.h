@@ -17,7 +17,7 @@
 #include <kdsm/uapi_netlink.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	14
+#define KDSM_WIRE_VERSION	15
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -42,7 +42,7 @@ struct kdsm_wire_hello {
 	__le32 magic;
 	__le16 version;
 	__le16 node;		/* number of the sender */
-	__le16 nodes;		/* number of nodes in the sender's configuration */
+	__le16 nodes;		/* number of nodes in the sender's table, above node */
 	u8 domain;		/* enum kdsm_domain in force at the sender */
 	u8 queue;		/* number of the connection among the sender's to this peer */
 	__le16 target;		/* number of the node that the sender wants to reach */
@@ -146,6 +146,9 @@ enum kdsm_message_type {
 	KDSM_MESSAGE_READ_DISMISS,	/* kdsm_wire_pass, from the home: leave dead parents */
 	KDSM_MESSAGE_READ_LEFT,		/* kdsm_wire_pass, to a parent */
 	KDSM_MESSAGE_REPORT,	/* kdsm_wire_ask -> as enum kdsm_report says */
+	KDSM_MESSAGE_NODE,	/* kdsm_wire_change, to node 0: tell all nodes */
+	KDSM_MESSAGE_NODE_TOLD,	/* kdsm_wire_change, from node 0 */
+	KDSM_MESSAGE_NODE_COUNT,	/* empty -> __le32 number of nodes in the table there */
 	KDSM_MESSAGE_TYPES
 };
 
@@ -296,10 +299,21 @@ struct kdsm_wire_region {
 	struct kdsm_wire_segments segments;
 	__le64 part_size;
 	__le64 base;
+	__le32 nodes;		/* that take part: numbers 0 to nodes - 1 */
 	__le32 mode;
 	__le32 uid;
 	__le32 gid;
 	__le32 created;		/* reply to OPEN: 1 if the open created the region */
+} __packed;
+
+/* A node that is added behind the last one, or the last one, which is removed; region/nodes.c */
+struct kdsm_wire_change {
+	__le32 node;		/* its number, not 0 */
+	u8 add;			/* 1: added; 0: removed, and the other fields have no meaning */
+	u8 length;		/* of the address, in bytes: 4 (IPv4) or 16 (IPv6) */
+	__le16 reserved;
+	u8 address[16];
+	char location[KDSM_LOCATION_SIZE];
 } __packed;
 
 /* Bits of struct kdsm_wire_tune.which: the settings to change */

@@ -11,8 +11,8 @@
 #include "internal.h"
 
 void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			 u32 id, u32 policy, u64 size, const struct kdsm_region_segment *segments,
-			 u32 count, bool contiguous)
+			 unsigned int nodes, u32 id, u32 policy, u64 size,
+			 const struct kdsm_region_segment *segments, u32 count, bool contiguous)
 {
 	memset(coherence, 0, sizeof(*coherence));
 	coherence->fabric = fabric;
@@ -22,7 +22,7 @@ void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *f
 	coherence->lease = KDSM_LEASE_DEFAULT;
 	kdsm_segments_init(coherence, segments, count, size);
 	coherence->node = kdsm_fabric_node(fabric);
-	coherence->nodes = kdsm_fabric_nodes(fabric);
+	coherence->nodes = nodes;
 	coherence->group = contiguous ? DIV_ROUND_UP_ULL(coherence->blocks, coherence->nodes) :
 					KDSM_CYCLE_BLOCKS;
 	init_waitqueue_head(&coherence->wait);

@@ -488,6 +488,7 @@ void kdsm_blocks_exit(void);
  * kdsm_coherence_init() - set up the coherence of a region on this node
  * @coherence: the structure to set up
  * @fabric: the fabric that carries messages and operations
+ * @nodes: number of nodes that take part in the region
  * @id: id of the region
  * @policy: KDSM_POLICY_RELEASE or KDSM_POLICY_STRICT
  * @size: size of the region, in bytes; a multiple of the block size of the last segment
@@ -500,8 +501,8 @@ void kdsm_blocks_exit(void);
  * kdsm_stamps_size() bytes.
  */
 void kdsm_coherence_init(struct kdsm_coherence *coherence, struct kdsm_fabric *fabric,
-			 u32 id, u32 policy, u64 size, const struct kdsm_region_segment *segments,
-			 u32 count, bool contiguous);
+			 unsigned int nodes, u32 id, u32 policy, u64 size,
+			 const struct kdsm_region_segment *segments, u32 count, bool contiguous);
 
 /**
  * kdsm_coherence_exit() - free the blocks

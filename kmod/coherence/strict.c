@@ -308,9 +308,11 @@ static int kdsm_recall_ask(struct kdsm_coherence *coherence, struct kdsm_block *
 			   struct kdsm_recall *recall)
 {
 	struct kdsm_wire_block *wire = &recall->wire;
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
 	struct kdsm_broadcast *broadcast;
 
-	broadcast = kdsm_broadcast_begin(coherence->fabric, block->readers,
+	bitmap_copy(nodes, block->readers, coherence->nodes);
+	broadcast = kdsm_broadcast_begin(coherence->fabric, nodes,
 					 KDSM_MESSAGE_BLOCK_INVALIDATE, wire,
 					 kdsm_handover_cut(&wire->handover, sizeof(*wire)));
 	recall->broadcast = IS_ERR(broadcast) ? NULL : broadcast;

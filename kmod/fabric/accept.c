@@ -74,8 +74,13 @@ static int kdsm_check_hello(struct kdsm_fabric *fabric, const struct rdma_cm_id 
 		atomic64_inc(&fabric->refused.cluster);
 		goto refused;
 	}
-	if (le16_to_cpu(hello->node) >= fabric->config.nodes ||
-	    le16_to_cpu(hello->nodes) != fabric->config.nodes ||
+	/*
+	 * The numbers of nodes may differ while nodes are added and removed. Pairs with
+	 * smp_store_release() in kdsm_fabric_add_node().
+	 */
+	if (le16_to_cpu(hello->node) >= smp_load_acquire(&fabric->nodes) ||
+	    le16_to_cpu(hello->node) >= le16_to_cpu(hello->nodes) ||
+	    le16_to_cpu(hello->nodes) > KDSM_MAX_NODES ||
 	    le16_to_cpu(hello->target) != fabric->config.node ||
 	    hello->queue >= KDSM_QUEUES ||
 	    !kdsm_same_host(from, &fabric->peers[le16_to_cpu(hello->node)].address)) {
@@ -203,8 +208,11 @@ static int kdsm_stranger_add(struct kdsm_connection *connection)
 		kdsm_stranger_break_oldest(fabric, peer);
 	else if (fabric->strangers_count >= KDSM_STRANGERS_MAX / 2)
 		kdsm_stranger_break_oldest(fabric, NULL);
-	if (peer->strangers < KDSM_STRANGERS_PEER &&
-	    fabric->strangers_count < KDSM_STRANGERS_MAX) {
+	if (kdsm_peer_is_closed(peer)) {
+		/* The peer was removed since its hello was checked */
+		err = -EHOSTDOWN;
+	} else if (peer->strangers < KDSM_STRANGERS_PEER &&
+		   fabric->strangers_count < KDSM_STRANGERS_MAX) {
 		connection->stranger = true;
 		connection->since = jiffies;
 		connection->given_up = peer->given_up;
@@ -250,7 +258,7 @@ static int kdsm_stranger_admit(struct kdsm_connection *connection)
 	 * If this node has given up the peer meanwhile, the welcome carried an old count. If the
 	 * peer has restarted meanwhile, its former incarnation must not be served.
 	 */
-	if (connection->given_up == peer->given_up && !READ_ONCE(fabric->stopping) &&
+	if (connection->given_up == peer->given_up && !kdsm_peer_is_closed(peer) &&
 	    connection->incarnation == READ_ONCE(peer->incarnation) &&
 	    READ_ONCE(connection->state) == KDSM_CONNECTION_UNPROVEN) {
 		connection->stranger = false;

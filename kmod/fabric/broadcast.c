@@ -92,7 +92,7 @@ static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
 						  enum kdsm_message_type type, const void *data,
 						  unsigned int length, bool wants_replies)
 {
-	unsigned int count = bitmap_weight(nodes, fabric->config.nodes), node, i = 0;
+	unsigned int count = bitmap_weight(nodes, KDSM_MAX_NODES), node, i = 0;
 	struct kdsm_broadcast *broadcast;
 
 	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM))
@@ -115,7 +115,7 @@ static struct kdsm_broadcast *kdsm_broadcast_send(struct kdsm_fabric *fabric,
 	refcount_set(&broadcast->references, 1 + count);
 	atomic_set(&broadcast->pending, count);
 	init_completion(&broadcast->done);
-	for_each_set_bit(node, nodes, fabric->config.nodes) {
+	for_each_set_bit(node, nodes, KDSM_MAX_NODES) {
 		struct kdsm_sending *sending = &broadcast->sendings[i];
 
 		sending->reply = wants_replies ? &broadcast->replies[i] : NULL;
@@ -156,7 +156,7 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 {
 	struct kdsm_broadcast *broadcast;
 
-	if (bitmap_empty(nodes, fabric->config.nodes))
+	if (bitmap_empty(nodes, KDSM_MAX_NODES))
 		return 0;
 	broadcast = kdsm_broadcast_begin(fabric, nodes, type, data, length);
 	if (IS_ERR(broadcast))
@@ -169,7 +169,7 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
 {
 	struct kdsm_broadcast *broadcast;
 
-	if (bitmap_empty(nodes, fabric->config.nodes))
+	if (bitmap_empty(nodes, KDSM_MAX_NODES))
 		return;
 	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length, false);
 	if (!IS_ERR(broadcast))

@@ -198,7 +198,7 @@ static int kdsm_connection_greet(struct kdsm_connection *connection, u32 key)
 		.magic = cpu_to_le32(KDSM_WIRE_MAGIC),
 		.version = cpu_to_le16(KDSM_WIRE_VERSION),
 		.node = cpu_to_le16(fabric->config.node),
-		.nodes = cpu_to_le16(fabric->config.nodes),
+		.nodes = cpu_to_le16(READ_ONCE(fabric->nodes)),
 		.domain = fabric->domain,
 		.queue = connection->queue,
 		.target = cpu_to_le16(peer->node),
@@ -339,7 +339,7 @@ static int kdsm_connection_attempts(struct kdsm_connection *connection)
 
 	for (tries = 0; tries < KDSM_BUSY_TRIES; tries++) {
 		err = kdsm_connection_attempt(connection);
-		if (err != -EBUSY || READ_ONCE(connection->fabric->stopping))
+		if (err != -EBUSY || kdsm_peer_is_closed(connection->peer))
 			break;
 		msleep(KDSM_BUSY_PAUSE);
 	}
@@ -469,7 +469,7 @@ static struct kdsm_connection *kdsm_connection_queue(struct kdsm_peer *peer,
 
 	mutex_lock(&peer->lock);
 	connection = peer->queues[queue];
-	if (!connection && READ_ONCE(peer->fabric->stopping)) {
+	if (!connection && kdsm_peer_is_closed(peer)) {
 		connection = ERR_PTR(-EHOSTDOWN);
 	} else if (!connection) {
 		connection = kdsm_connection_create(peer, queue, false);
@@ -487,7 +487,6 @@ static struct kdsm_connection *kdsm_connection_queue(struct kdsm_peer *peer,
 struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 						  unsigned int queue)
 {
-	struct kdsm_fabric *fabric = peer->fabric;
 	struct kdsm_connection *connection;
 	int err = 0;
 
@@ -495,7 +494,7 @@ struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 	connection = smp_load_acquire(&peer->queues[queue]);
 	if (likely(connection && READ_ONCE(connection->state) == KDSM_CONNECTION_UP))
 		return connection;
-	if (READ_ONCE(fabric->stopping))
+	if (kdsm_peer_is_closed(peer))
 		return ERR_PTR(-EHOSTDOWN);
 	if (!connection) {
 		connection = kdsm_connection_queue(peer, queue);
@@ -507,7 +506,7 @@ struct kdsm_connection *kdsm_connection_get_queue(struct kdsm_peer *peer,
 	wait_event(connection->wait,
 		   READ_ONCE(connection->state) != KDSM_CONNECTION_BROKEN);
 	if (READ_ONCE(connection->state) != KDSM_CONNECTION_UP) {
-		if (READ_ONCE(fabric->stopping) ||
+		if (kdsm_peer_is_closed(peer) ||
 		    (READ_ONCE(peer->backoff) &&
 		     time_before(jiffies, READ_ONCE(peer->retry_at)))) {
 			err = -EHOSTDOWN;

@@ -466,7 +466,7 @@ static void kdsm_connection_teardown(struct work_struct *work)
 		kdsm_connection_put(connection);	/* the list's reference */
 	} else {
 		kdsm_connection_set_state(connection, KDSM_CONNECTION_IDLE);
-		if (!READ_ONCE(fabric->stopping)) {
+		if (!kdsm_peer_is_closed(connection->peer)) {
 			atomic64_inc(&peer->errors);
 			WRITE_ONCE(peer->state, KDSM_PEER_IDLE);
 			/* The teardown's reference becomes that of the work. */
@@ -502,7 +502,7 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	 */
 	WRITE_ONCE(fabric->stopping, true);
 	rdma_destroy_id(fabric->listener);
-	for (node = 0; node < fabric->config.nodes; node++)
+	for (node = 0; node < KDSM_MAX_NODES; node++)
 		for (i = 0; i < KDSM_QUEUES; i++) {
 			/* Pairs with smp_store_release() in kdsm_connection_queue(). */
 			connection = smp_load_acquire(&fabric->peers[node].queues[i]);
@@ -528,7 +528,7 @@ void kdsm_connection_stop(struct kdsm_fabric *fabric)
 	 * the meantime.
 	 */
 	percpu_down_write(&fabric->gate);
-	for (node = 0; node < fabric->config.nodes; node++)
+	for (node = 0; node < KDSM_MAX_NODES; node++)
 		for (i = 0; i < KDSM_QUEUES; i++)
 			if (fabric->peers[node].queues[i])
 				kdsm_connection_unmap(fabric->peers[node].queues[i]);
@@ -539,7 +539,7 @@ void kdsm_connection_free_all(struct kdsm_fabric *fabric)
 {
 	unsigned int node, i;
 
-	for (node = 0; node < fabric->config.nodes; node++)
+	for (node = 0; node < KDSM_MAX_NODES; node++)
 		for (i = 0; i < KDSM_QUEUES; i++)
 			if (fabric->peers[node].queues[i])
 				kdsm_connection_put(fabric->peers[node].queues[i]);

@@ -135,32 +135,6 @@ static int kdsm_fabric_choose_domain(struct kdsm_fabric *fabric)
 	return 0;
 }
 
-static int kdsm_peers_init(struct kdsm_fabric *fabric)
-{
-	__be16 port = cpu_to_be16(fabric->config.port);
-	unsigned int node;
-
-	for (node = 0; node < fabric->config.nodes; node++) {
-		struct kdsm_peer *peer = &fabric->peers[node];
-
-		peer->fabric = fabric;
-		peer->node = node;
-		peer->address = fabric->config.addresses[node];
-		if (peer->address.ss_family == AF_INET6)
-			((struct sockaddr_in6 *)&peer->address)->sin6_port = port;
-		else
-			((struct sockaddr_in *)&peer->address)->sin_port = port;
-		peer->state = node == fabric->config.node ? KDSM_PEER_SELF :
-							    KDSM_PEER_IDLE;
-		mutex_init(&peer->greeting);
-		mutex_init(&peer->lock);
-		peer->counters = alloc_percpu(struct kdsm_counters);
-		if (!peer->counters)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static void kdsm_workqueues_destroy(struct kdsm_fabric *fabric)
 {
 	if (fabric->workqueue)
@@ -171,12 +145,9 @@ static void kdsm_workqueues_destroy(struct kdsm_fabric *fabric)
 
 static void kdsm_fabric_free(struct kdsm_fabric *fabric)
 {
-	unsigned int node;
-
 	kdsm_secret_free(&fabric->secrets[0]);
 	kdsm_secret_free(&fabric->secrets[1]);
-	for (node = 0; node < fabric->config.nodes; node++)
-		free_percpu(fabric->peers[node].counters);
+	kdsm_peers_exit(fabric);
 	free_percpu(fabric->durations);
 	percpu_free_rwsem(&fabric->gate);
 	kvfree(fabric);
@@ -187,7 +158,7 @@ struct kdsm_fabric *kdsm_fabric_start(const struct kdsm_fabric_config *config)
 	struct kdsm_fabric *fabric;
 	int err;
 
-	fabric = kvzalloc(struct_size(fabric, peers, config->nodes), GFP_KERNEL);
+	fabric = kvzalloc(sizeof(*fabric), GFP_KERNEL);
 	if (!fabric)
 		return ERR_PTR(-ENOMEM);
 	err = percpu_init_rwsem(&fabric->gate);
@@ -305,11 +276,6 @@ void kdsm_fabric_stop(struct kdsm_fabric *fabric)
 unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric)
 {
 	return fabric->config.node;
-}
-
-unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric)
-{
-	return fabric->config.nodes;
 }
 
 u32 kdsm_fabric_domain(const struct kdsm_fabric *fabric)

@@ -82,7 +82,7 @@ static int kdsm_registration_revoke(struct kdsm_memory *memory, unsigned long in
 	if (kdsm_broadcast(fabric, registration->told, KDSM_MESSAGE_REVOKE, &wire, sizeof(wire),
 			   statuses, MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE))
 		return -EAGAIN;
-	for_each_set_bit(node, registration->told, fabric->config.nodes) {
+	for_each_set_bit(node, registration->told, KDSM_MAX_NODES) {
 		err = statuses[node];
 		if (kdsm_peer_lacks_key(fabric, node, err))
 			__clear_bit(node, registration->told);
@@ -156,7 +156,7 @@ int kdsm_memory_drop(struct kdsm_memory *memory, unsigned long chunk)
 	int *statuses, err = -ENOMEM;
 
 	leftover = kzalloc(sizeof(*leftover), GFP_KERNEL);
-	statuses = kvcalloc(memory->fabric->config.nodes, sizeof(*statuses), GFP_KERNEL);
+	statuses = kvcalloc(KDSM_MAX_NODES, sizeof(*statuses), GFP_KERNEL);
 	if (!leftover || !statuses)
 		goto free;
 	mutex_lock(&memory->dropping);

@@ -143,14 +143,25 @@ void kdsm_fabric_stop(struct kdsm_fabric *fabric);
 unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric);
 
 /**
- * kdsm_fabric_nodes() - the number of nodes of the cluster
- * @fabric: started
+ * kdsm_fabric_add_node() - add a node behind the last one
+ * @fabric: started, with less than KDSM_MAX_NODES nodes
+ * @address: of the node; differs from those of the others
  *
- * Context: any.
+ * From now on peers connect to this node by the number, and this node to them. The caller
+ * serialises this call and kdsm_fabric_remove_node().
  *
- * Return: the number of nodes.
+ * Return: 0 or -ENOMEM.
  */
-unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric);
+int kdsm_fabric_add_node(struct kdsm_fabric *fabric, const struct sockaddr_storage *address);
+
+/**
+ * kdsm_fabric_remove_node() - remove the last node
+ * @fabric: started; the last node is not this one, and no memory spans it
+ *
+ * Connections with the node break, and no more are made. Messages to the node fail with
+ * -EHOSTDOWN. Sleeps, in bounded time, until attempts to connect have ended.
+ */
+void kdsm_fabric_remove_node(struct kdsm_fabric *fabric);
 
 /**
  * kdsm_fabric_domain() - the domain of atomics in force
@@ -294,6 +305,13 @@ u64 kdsm_fabric_tie(const struct kdsm_fabric *fabric, unsigned int node);
  * Context: any.
  */
 void kdsm_fabric_stats(struct kdsm_fabric *fabric, unsigned int node, u64 *stats);
+
+/**
+ * kdsm_fabric_stats_all() - add up the counters of all peers
+ * @fabric: started
+ * @sums: KDSM_STAT_COUNT sums. They include peers that were removed, so they never fall
+ */
+void kdsm_fabric_stats_all(struct kdsm_fabric *fabric, u64 *sums);
 
 /**
  * kdsm_fabric_duration() - count a duration that a layer above has measured
@@ -706,7 +724,8 @@ int kdsm_message(struct kdsm_fabric *fabric, unsigned int node,
 /**
  * kdsm_broadcast_begin() - send a request to several nodes in parallel
  * @fabric: started
- * @nodes: bit set of the receivers, by node, not empty; this node may be one of them
+ * @nodes: bit set of the receivers, KDSM_MAX_NODES bits by node, not empty; this node may be one
+ *	of them
  * @type: selects the handler
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
  * @length: in bytes
@@ -740,7 +759,7 @@ int kdsm_broadcast_end(struct kdsm_broadcast *broadcast, int *statuses, unsigned
 /**
  * kdsm_broadcast() - as kdsm_broadcast_begin() and kdsm_broadcast_end()
  * @fabric: started
- * @nodes: bit set of the receivers, by node; may be empty
+ * @nodes: bit set of the receivers, KDSM_MAX_NODES bits by node; may be empty
  * @type: selects the handler
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM
  * @length: in bytes
@@ -757,7 +776,7 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 /**
  * kdsm_broadcast_start() - send a request to several nodes, and do not wait
  * @fabric: started
- * @nodes: bit set of the receivers, by node; this node may be one of them
+ * @nodes: bit set of the receivers, KDSM_MAX_NODES bits by node; this node may be one of them
  * @type: selects the handler
  * @data: @length bytes, at most KDSM_MESSAGE_ROOM; copied
  * @length: in bytes

@@ -203,6 +203,12 @@ struct kdsm_secret {
 
 struct kdsm_fabric {
 	struct kdsm_fabric_config config;
+	/*
+	 * Number of nodes. nodes.c changes it, and leaves a peer that it removed in peers, because
+	 * tasks may still use that peer.
+	 */
+	unsigned int nodes;
+	unsigned int peers_made;	/* peers that have counters; never falls */
 	const struct kdsm_fabric_upcalls *up;
 	u64 incarnation;	/* of this node: random, not 0 */
 	u32 domain;		/* enum kdsm_domain in force */
@@ -253,7 +259,7 @@ struct kdsm_fabric {
 	bool stopping;		/* no new connection */
 	struct kdsm_refused refused;
 	struct kdsm_durations __percpu *durations;
-	struct kdsm_peer peers[];
+	struct kdsm_peer peers[KDSM_MAX_NODES];
 };
 
 /*
@@ -275,6 +281,17 @@ struct kdsm_fabric_upcalls {
 	/* Handlers of the messages that the fabric itself serves; context is the fabric */
 	kdsm_handler_t handlers[KDSM_MESSAGE_TYPES];
 };
+
+/* Whether no connection with the peer may be made, because this node or the peer leaves */
+static inline bool kdsm_peer_is_closed(const struct kdsm_peer *peer)
+{
+	return READ_ONCE(peer->fabric->stopping) || peer->node >= READ_ONCE(peer->fabric->nodes);
+}
+
+/* ---- nodes.c ---- */
+
+int kdsm_peers_init(struct kdsm_fabric *fabric);
+void kdsm_peers_exit(struct kdsm_fabric *fabric);
 
 /* ---- connection.c ---- */
 
@@ -455,6 +472,7 @@ struct kdsm_memory {
 	struct list_head registrations;	/* the newest one last */
 	struct list_head leftovers;	/* dropped chunks that peers may still access; see drop.c */
 	u64 drops;		/* see kdsm_memory_drops(); under the lock of fabric->memories */
+	unsigned int nodes;	/* when the memory was made: of keys */
 	/* By peer, window and chunk; each level is allocated on first use */
 	struct kdsm_peer_key **keys[];
 };

@@ -304,7 +304,8 @@ static void kdsm_keys_revoke(struct kdsm_memory *memory, unsigned int node, unsi
 
 	xa_lock(&fabric->memories);
 	dropped = kdsm_drop_heard(memory);
-	windows = READ_ONCE(memory->keys[node]);
+	/* A peer that does not take part in the region has told this node no key */
+	windows = node < memory->nodes ? READ_ONCE(memory->keys[node]) : NULL;
 	keys = windows ? READ_ONCE(windows[window]) : NULL;
 	/* Without a table this node has no key, and hears of the drop when it gets one. */
 	if (keys) {

@@ -31,13 +31,15 @@ static u32 kdsm_memory_choose_domain(const struct kdsm_fabric *fabric, unsigned 
 struct kdsm_memory *kdsm_memory_create(struct kdsm_fabric *fabric, u32 id, u64 size,
 				       unsigned int flags, struct kdsm_account *account)
 {
+	unsigned int nodes = READ_ONCE(fabric->nodes);
 	struct kdsm_memory *memory;
 	int err;
 
-	memory = kvzalloc(struct_size(memory, keys, fabric->config.nodes), GFP_KERNEL);
+	memory = kvzalloc(struct_size(memory, keys, nodes), GFP_KERNEL);
 	if (!memory)
 		return ERR_PTR(-ENOMEM);
 	memory->fabric = fabric;
+	memory->nodes = nodes;
 	memory->id = id;
 	memory->size = size;
 	memory->account = account;
@@ -113,7 +115,7 @@ static void kdsm_keys_free(struct kdsm_memory *memory)
 	unsigned long window;
 	unsigned int node;
 
-	for (node = 0; node < memory->fabric->config.nodes; node++) {
+	for (node = 0; node < memory->nodes; node++) {
 		for (window = 0; memory->keys[node] && window < memory->windows_count; window++)
 			kfree(memory->keys[node][window]);
 		kvfree(memory->keys[node]);
@@ -576,10 +578,13 @@ void kdsm_memory_unregister_all(struct kdsm_fabric *fabric)
 
 static void kdsm_keys_forget(struct kdsm_memory *memory, unsigned int node)
 {
-	struct kdsm_peer_key **windows = READ_ONCE(memory->keys[node]), *keys;
+	struct kdsm_peer_key **windows, *keys;
 	unsigned long window;
 	unsigned int i;
 
+	if (node >= memory->nodes)
+		return;
+	windows = READ_ONCE(memory->keys[node]);
 	for (window = 0; windows && window < memory->windows_count; window++) {
 		keys = READ_ONCE(windows[window]);
 		for (i = 0; keys && i < kdsm_window_size(memory, window); i++)

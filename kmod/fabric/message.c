@@ -605,8 +605,11 @@ int kdsm_message_gated(struct kdsm_fabric *fabric, unsigned int node,
 	};
 	int err;
 
-	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM || node >= fabric->config.nodes))
+	if (WARN_ON_ONCE(length > KDSM_MESSAGE_ROOM))
 		return -EINVAL;
+	/* The node was removed */
+	if (node >= READ_ONCE(fabric->nodes))
+		return -EHOSTDOWN;
 	err = kdsm_call_post(fabric, node, type, data, length, &sync.call);
 	if (err)
 		return err;

@@ -136,15 +136,15 @@ static int kdsm_settle_peer(struct kdsm_batch *batch, struct kdsm_peer *peer, u3
 
 int kdsm_fabric_settle(struct kdsm_fabric *fabric, const unsigned long *nodes, u32 *messages)
 {
+	unsigned int count = READ_ONCE(fabric->nodes), node;
 	struct kdsm_batch batch;
-	unsigned int node;
 	int err, first = 0;
 
 	*messages = 0;
 	kdsm_batch_init(&batch, fabric, NULL);
 	batch.posted = ktime_get();
 	percpu_down_read(&fabric->gate);
-	for_each_set_bit(node, nodes, fabric->config.nodes) {
+	for_each_set_bit(node, nodes, count) {
 		if (node == fabric->config.node)
 			continue;
 		err = kdsm_settle_peer(&batch, &fabric->peers[node], messages);

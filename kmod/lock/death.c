@@ -52,8 +52,9 @@ static void kdsm_locks_visit(struct kdsm_cluster *cluster, unsigned int node,
 	unsigned long number, id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		xa_for_each(&region->locks->open, number, lock)
-			visit(lock, node);
+		if (node < region->nodes)
+			xa_for_each(&region->locks->open, number, lock)
+				visit(lock, node);
 		kdsm_region_put(region);
 		id++;
 	}
@@ -108,7 +109,7 @@ static void kdsm_deaths_work(struct work_struct *work)
 	bool away = false;
 	unsigned int node;
 
-	for (node = 0; node < cluster->nodes && !READ_ONCE(deaths->stopping); node++) {
+	for (node = 0; node < READ_ONCE(cluster->nodes) && !READ_ONCE(deaths->stopping); node++) {
 		if (node == cluster->node)
 			continue;
 		if (test_and_clear_bit(node, deaths->restarted)) {
@@ -137,7 +138,7 @@ int kdsm_lock_serve_miss(void *context, struct kdsm_request *request)
 	struct kdsm_cluster *cluster = context;
 	const __le32 *wire = request->data;
 
-	if (request->length != sizeof(*wire) || le32_to_cpu(*wire) >= cluster->nodes ||
+	if (request->length != sizeof(*wire) || le32_to_cpu(*wire) >= READ_ONCE(cluster->nodes) ||
 	    le32_to_cpu(*wire) == cluster->node)
 		return -EINVAL;
 	kdsm_deaths_missed(cluster, le32_to_cpu(*wire));
@@ -205,10 +206,7 @@ int kdsm_deaths_init(struct kdsm_cluster *cluster)
 	deaths->cluster = cluster;
 	INIT_DELAYED_WORK(&deaths->work, kdsm_deaths_work);
 	deaths->workqueue = alloc_workqueue("kdsm_lock", WQ_UNBOUND | WQ_HIGHPRI, WQ_MAX_ACTIVE);
-	deaths->ranks = kdsm_ranks_create(cluster->topology);
-	deaths->missed = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	deaths->restarted = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	if (deaths->workqueue && deaths->ranks && deaths->missed && deaths->restarted)
+	if (deaths->workqueue)
 		return 0;
 	kdsm_deaths_exit(cluster);
 	kdsm_deaths_free(cluster);
@@ -234,10 +232,6 @@ void kdsm_deaths_free(struct kdsm_cluster *cluster)
 
 	if (deaths->workqueue)
 		destroy_workqueue(deaths->workqueue);
-	if (deaths->ranks)
-		kdsm_ranks_destroy(deaths->ranks);
-	bitmap_free(deaths->missed);
-	bitmap_free(deaths->restarted);
 	kfree(deaths);
 	cluster->deaths = NULL;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by all locks of this node: their workqueue, the ranks of nodes, and nodes that die */
+/* Shared by all locks of this node: their workqueue, and nodes that die */
 #ifndef KDSM_LOCK_DEATH_H
 #define KDSM_LOCK_DEATH_H
 
+#include <kdsm/uapi.h>
+#include <linux/types.h>
 #include <linux/workqueue.h>
-
-#include "order.h"
 
 struct kdsm_cluster;
 
@@ -13,10 +13,9 @@ struct kdsm_cluster;
 struct kdsm_deaths {
 	struct kdsm_cluster *cluster;
 	struct workqueue_struct *workqueue;
-	struct kdsm_ranks *ranks;
 	struct delayed_work work;
-	unsigned long *missed;		/* nodes that may not answer */
-	unsigned long *restarted;	/* nodes that came up again */
+	DECLARE_BITMAP(missed, KDSM_MAX_NODES);		/* nodes that may not answer */
+	DECLARE_BITMAP(restarted, KDSM_MAX_NODES);	/* nodes that came up again */
 	bool stopping;
 };
 

@@ -251,7 +251,7 @@ static u64 kdsm_home_push(struct kdsm_lock_home *home)
 
 static void kdsm_home_dismiss(struct kdsm_lock_home *home, const struct kdsm_wire_pass *name)
 {
-	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
 	struct kdsm_wire_pass wire = *name;
 	unsigned int i;
 

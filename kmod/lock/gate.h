@@ -184,7 +184,7 @@ struct kdsm_reader_home {
 };
 
 /* Returns 0 or -ENOMEM. */
-int kdsm_reader_home_init(struct kdsm_reader_home *reader);
+int kdsm_reader_home_init(struct kdsm_reader_home *reader, unsigned int nodes);
 void kdsm_reader_home_exit(struct kdsm_reader_home *reader);
 /* The node was given up by this one, in two steps: kdsm_home_doom() */
 void kdsm_reader_home_doom(struct kdsm_reader_home *reader, unsigned int node);

@@ -24,7 +24,7 @@ int kdsm_home_init(struct kdsm_lock_home *home, const struct kdsm_ranks *ranks,
 	int err;
 
 	home->node = kdsm_fabric_node(home->fabric);
-	home->nodes = kdsm_fabric_nodes(home->fabric);
+	home->nodes = ranks->nodes;
 	spin_lock_init(&home->lock);
 	home->state = KDSM_HOME_OPENING;
 	home->epoch = 1;

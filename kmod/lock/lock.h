@@ -76,6 +76,8 @@ u64 kdsm_duty_rounds(struct kdsm_duty *duty,
 struct kdsm_locks {
 	struct rcu_head rcu;
 	struct kdsm_region *region;
+	struct kdsm_topology *topology;	/* of the nodes that take part in the region */
+	struct kdsm_ranks *ranks;	/* of the topology */
 	struct kdsm_memory *memory;	/* words of the locks whose home is here; signatures */
 	struct mutex mutex;		/* guards pages and slots */
 	struct xarray open;		/* struct kdsm_lock by number */

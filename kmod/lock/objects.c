@@ -39,7 +39,7 @@ static void kdsm_lock_turn_missed(struct kdsm_turn *turn, unsigned int node)
 static void kdsm_lock_handed(struct kdsm_turn *turn, unsigned int node)
 {
 	struct kdsm_lock *lock = container_of(turn, struct kdsm_lock, turn);
-	const struct kdsm_topology *topology = lock->locks->region->cluster->topology;
+	const struct kdsm_topology *topology = lock->locks->topology;
 	unsigned int level = lock->levels - 1;
 	const u16 *elements;
 
@@ -114,7 +114,7 @@ static int kdsm_lock_init_home(struct kdsm_lock *lock)
 	home->region = lock->turn.region;
 	home->number = lock->number;
 	home->word = lock->turn.word;
-	err = kdsm_home_init(home, cluster->deaths->ranks, lock->levels);
+	err = kdsm_home_init(home, lock->locks->ranks, lock->levels);
 	if (err) {
 		kfree(home);
 		return err;
@@ -141,6 +141,7 @@ int kdsm_lock_init(struct kdsm_lock *lock)
 	turn->ops = &kdsm_lock_turn_ops;
 	turn->region = region->id;
 	turn->number = lock->number;
+	turn->nodes = region->nodes;
 	turn->word = lock->number * sizeof(u64);
 	turn->home = kdsm_lock_home_of(region, lock->number);
 	/* Later than all former lives of this node, unless its clock went back */
@@ -269,7 +270,7 @@ struct kdsm_reader_home *kdsm_readers_home(struct kdsm_readers *readers)
 	home->owner = readers;
 	home->ops = &kdsm_readers_home_ops;
 	kdsm_pass_set_up(&home->pass, readers->lock, &kdsm_readers_home_pass_ops);
-	if (kdsm_reader_home_init(home)) {
+	if (kdsm_reader_home_init(home, readers->lock->locks->region->nodes)) {
 		kfree(home);
 		return NULL;
 	}

@@ -8,14 +8,14 @@
 
 #include "gate.h"
 
-int kdsm_reader_home_init(struct kdsm_reader_home *reader)
+int kdsm_reader_home_init(struct kdsm_reader_home *reader, unsigned int nodes)
 {
 	int err;
 
 	spin_lock_init(&reader->lock);
 	kdsm_pass_init(&reader->pass);
 	reader->pass.level = KDSM_PASS_HOME;
-	err = kdsm_gate_init(&reader->gate, kdsm_fabric_nodes(reader->pass.fabric));
+	err = kdsm_gate_init(&reader->gate, nodes);
 	if (err)
 		kdsm_gate_exit(&reader->gate);
 	return err;

@@ -19,7 +19,7 @@
 
 unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind)
 {
-	return kind == KDSM_LOCK_DMCS ? 2 : locks->region->cluster->topology->levels;
+	return kind == KDSM_LOCK_DMCS ? 2 : locks->topology->levels;
 }
 
 u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind)
@@ -76,7 +76,7 @@ static bool kdsm_lock_is_t_l(u32 value)
 /* From one reader home to the next, in nodes */
 static bool kdsm_lock_is_distance(const struct kdsm_locks *locks, u32 value)
 {
-	return value >= 1 && value <= locks->region->cluster->nodes;
+	return value >= 1 && value <= locks->region->nodes;
 }
 
 bool kdsm_lock_is_kind(u32 kind)
@@ -229,14 +229,15 @@ static int kdsm_registry_set(struct kdsm_locks *locks, struct kdsm_wire_lock_ope
  * Tell all nodes the settings. Those that do not have the lock open answer -ENOENT. Caller holds no
  * lock: a node that takes long delays only this call.
  */
-static int kdsm_registry_tell(struct kdsm_cluster *cluster, const struct kdsm_wire_lock_open *wire)
+static int kdsm_registry_tell(struct kdsm_region *region, const struct kdsm_wire_lock_open *wire)
 {
+	struct kdsm_fabric *fabric = region->cluster->fabric;
 	unsigned int node;
 	int err = 0, told;
 
-	for (node = 0; node < cluster->nodes; node++) {
-		told = kdsm_message(cluster->fabric, node, KDSM_MESSAGE_LOCK_SET, wire,
-				    sizeof(*wire), NULL, NULL);
+	for (node = 0; node < region->nodes; node++) {
+		told = kdsm_message(fabric, node, KDSM_MESSAGE_LOCK_SET, wire, sizeof(*wire), NULL,
+				    NULL);
 		if (!kdsm_message_was_heard(told))
 			err = -EHOSTDOWN;
 	}
@@ -286,14 +287,14 @@ int kdsm_lock_serve_open(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	region = kdsm_region_get(cluster, le32_to_cpu(wire->id));
+	region = kdsm_region_get(cluster, le32_to_cpu(wire->id), request->from);
 	if (!region)
 		return -ENOENT;
 	mutex_lock(&region->locks->registry_mutex);
 	err = kdsm_registry_serve(region->locks, wire, request->reply);
 	mutex_unlock(&region->locks->registry_mutex);
 	if (!err && le32_to_cpu(wire->flags) & KDSM_WIRE_LOCK_SET)
-		err = kdsm_registry_tell(cluster, request->reply);
+		err = kdsm_registry_tell(region, request->reply);
 	kdsm_region_put(region);
 	request->reply_length = sizeof(*wire);
 	return err;

@@ -12,11 +12,14 @@
 
 /* In an RCU read section. Returns the lock, or NULL: it is not open here. */
 static struct kdsm_lock *kdsm_lock_about(struct kdsm_cluster *cluster,
-					 const struct kdsm_wire_about *about)
+					 const struct kdsm_wire_about *about,
+					 unsigned int from)
 {
 	struct kdsm_region *region = xa_load(&cluster->regions, le32_to_cpu(about->id));
 
-	return region ? kdsm_lock_find(region->locks, le16_to_cpu(about->number)) : NULL;
+	if (!region || from >= region->nodes)
+		return NULL;
+	return kdsm_lock_find(region->locks, le16_to_cpu(about->number));
 }
 
 /* -ENOENT: there is no such object here. */
@@ -114,7 +117,8 @@ static void kdsm_lock_answer(struct kdsm_cluster *cluster, enum kdsm_message_typ
  * the node asks once more, or an error.
  */
 static int kdsm_lock_open_about(struct kdsm_cluster *cluster,
-				const struct kdsm_wire_about *about, bool reads)
+				const struct kdsm_wire_about *about, unsigned int from,
+				bool reads)
 {
 	struct kdsm_lock_open args = { .number = le16_to_cpu(about->number) };
 	struct kdsm_region *region;
@@ -123,7 +127,7 @@ static int kdsm_lock_open_about(struct kdsm_cluster *cluster,
 
 	if (args.number >= KDSM_MAX_LOCKS)
 		return -EINVAL;
-	region = kdsm_region_get(cluster, le32_to_cpu(about->id));
+	region = kdsm_region_get(cluster, le32_to_cpu(about->id), from);
 	if (!region)
 		return -ENOENT;
 	lock = kdsm_lock_open(region->locks, &args);
@@ -151,7 +155,7 @@ static int kdsm_lock_serve(void *context, enum kdsm_message_type type,
 					     request->length != sizeof(struct kdsm_wire_pass))
 		return -EINVAL;
 	rcu_read_lock();
-	lock = kdsm_lock_about(context, about);
+	lock = kdsm_lock_about(context, about, request->from);
 	if (lock)
 		err = kdsm_lock_serve_known(lock, type, request);
 	else
@@ -162,7 +166,8 @@ static int kdsm_lock_serve(void *context, enum kdsm_message_type type,
 	if (!request->can_sleep)
 		return -EAGAIN;
 	if (!tells)
-		return kdsm_lock_open_about(context, about, type == KDSM_MESSAGE_READ_ENTER);
+		return kdsm_lock_open_about(context, about, request->from,
+					    type == KDSM_MESSAGE_READ_ENTER);
 	kdsm_lock_answer(context, type, request);
 	return 0;
 }
@@ -175,7 +180,7 @@ int kdsm_lock_serve_meet(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	err = kdsm_lock_open_about(context, request->data, false);
+	err = kdsm_lock_open_about(context, request->data, request->from, false);
 	return err == -EAGAIN ? 0 : err;
 }
 

@@ -40,27 +40,41 @@ int kdsm_locks_create(struct kdsm_region *region)
 {
 	struct kdsm_cluster *cluster = region->cluster;
 	struct kdsm_locks *locks = kzalloc(sizeof(*locks), GFP_KERNEL);
-	int err;
+	int err = -ENOMEM;
 
 	if (!locks)
-		return -ENOMEM;
+		return err;
 	locks->region = region;
 	mutex_init(&locks->mutex);
 	mutex_init(&locks->registry_mutex);
 	xa_init(&locks->open);
 	xa_init_flags(&locks->registry, XA_FLAGS_ALLOC);
 	xa_init_flags(&locks->threads, XA_FLAGS_ALLOC1);
+	locks->topology = kdsm_topology_create(cluster->table[0].location,
+					       sizeof(cluster->table[0]), region->nodes);
+	if (!locks->topology)
+		goto free;
+	locks->ranks = kdsm_ranks_create(locks->topology);
+	if (!locks->ranks)
+		goto free_topology;
 	/* A word for each number: that of the home is used */
 	locks->memory = kdsm_memory_create(cluster->fabric, region->id | KDSM_LOCKS_ID,
 					   KDSM_WORDS_SIZE + kdsm_lock_sign_size(region),
 					   KDSM_MEMORY_DEVICE, kdsm_quota_account(region));
 	if (IS_ERR(locks->memory)) {
 		err = PTR_ERR(locks->memory);
-		kfree(locks);
-		return err;
+		goto free_ranks;
 	}
 	region->locks = locks;
 	return 0;
+
+free_ranks:
+	kdsm_ranks_destroy(locks->ranks);
+free_topology:
+	kvfree(locks->topology);
+free:
+	kfree(locks);
+	return err;
 }
 
 void kdsm_locks_destroy(struct kdsm_region *region)
@@ -89,6 +103,8 @@ void kdsm_locks_destroy(struct kdsm_region *region)
 	if (locks->slots)
 		free_pages_exact(locks->slots, KDSM_SLOTS_SIZE);
 	kdsm_memory_destroy(locks->memory);
+	kdsm_ranks_destroy(locks->ranks);
+	kvfree(locks->topology);
 	kfree_rcu(locks, rcu);
 }
 
@@ -143,7 +159,7 @@ struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number)
 /* Homes are spread over the nodes. */
 unsigned int kdsm_lock_home_of(const struct kdsm_region *region, u32 number)
 {
-	return (hash_32(region->id, 16) + number) % region->cluster->nodes;
+	return (hash_32(region->id, 16) + number) % region->nodes;
 }
 
 void kdsm_lock_apply(struct kdsm_lock *lock, const struct kdsm_wire_lock_open *wire)
@@ -339,7 +355,7 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	region = kdsm_region_get(context, le32_to_cpu(wire->id));
+	region = kdsm_region_get(context, le32_to_cpu(wire->id), request->from);
 	if (!region)
 		return -ENOENT;
 	kdsm_lock_settings_read(&settings, wire);

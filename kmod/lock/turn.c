@@ -53,7 +53,6 @@ bool kdsm_wire_turn_fits(const struct kdsm_wire_turn *wire, unsigned int length)
 void kdsm_turn_init(struct kdsm_turn *turn)
 {
 	turn->node = kdsm_fabric_node(turn->fabric);
-	turn->nodes = kdsm_fabric_nodes(turn->fabric);
 	spin_lock_init(&turn->lock);
 	turn->state = KDSM_TURN_NONE;
 	turn->from = KDSM_NOBODY;

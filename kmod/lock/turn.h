@@ -113,8 +113,9 @@ struct kdsm_turn {
 	u64 word;			/* offset of the word in the memory */
 	unsigned int home;
 	u64 life;			/* higher than in all earlier lives of this node */
+	unsigned int nodes;
 
-	unsigned int node, nodes;
+	unsigned int node;
 	struct kdsm_operation op;	/* of the task that runs kdsm_turn_advance() */
 
 	spinlock_t lock;		/* guards the fields below */

@@ -23,7 +23,7 @@ int kdsm_region_serve_clock(void *context, struct kdsm_request *request)
 		return -EINVAL;
 	if (!request->can_sleep)
 		return -EAGAIN;
-	region = kdsm_region_get(context, le32_to_cpu(*(__le32 *)request->data));
+	region = kdsm_region_get(context, le32_to_cpu(*(__le32 *)request->data), request->from);
 	if (!region)
 		return -ENOENT;
 	if (region->coherence) {
@@ -53,7 +53,7 @@ static int kdsm_clock_reached(struct kdsm_region *region, unsigned int node, u64
 /* Ask the writer of the newest notice, which nearly always suffices, and then the others */
 static int kdsm_timestamp_check(struct kdsm_region *region, unsigned int writer, u64 timestamp)
 {
-	unsigned int nodes = region->cluster->nodes, node, i;
+	unsigned int nodes = region->nodes, node, i;
 	int err = -EINVAL, reached;
 
 	if (writer == KDSM_NOBODY)

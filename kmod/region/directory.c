@@ -127,14 +127,20 @@ int kdsm_directory_init(struct kdsm_cluster *cluster)
 	INIT_LIST_HEAD(&directory->entries);
 	INIT_DELAYED_WORK(&directory->work, kdsm_directory_work);
 	directory->workqueue = alloc_workqueue("kdsm_directory", WQ_UNBOUND, KDSM_DIRECTORY_JOBS);
-	directory->restarted = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	directory->silent = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	directory->asked = kvcalloc(cluster->nodes, sizeof(*directory->asked), GFP_KERNEL);
+	directory->restarted = bitmap_zalloc(KDSM_MAX_NODES, GFP_KERNEL);
+	directory->silent = bitmap_zalloc(KDSM_MAX_NODES, GFP_KERNEL);
+	directory->asked = kvcalloc(KDSM_MAX_NODES, sizeof(*directory->asked), GFP_KERNEL);
 	if (directory->workqueue && directory->restarted && directory->silent &&
 	    directory->asked)
 		return 0;
 	kdsm_directory_exit(cluster);
 	return -ENOMEM;
+}
+
+/* Number of the nodes that take part: those that there were when the region was created */
+static unsigned int kdsm_entry_nodes(const struct kdsm_entry *entry)
+{
+	return le32_to_cpu(entry->region.nodes);
 }
 
 static void kdsm_entry_free(struct kdsm_entry *entry)
@@ -179,7 +185,7 @@ static void kdsm_entry_release(struct kdsm_entry *entry)
 	bool kept = le32_to_cpu(entry->region.flags) & KDSM_REGION_KEEP;
 
 	lockdep_assert_held(&entry->cluster->directory->lock);
-	if (entry->waiters || !bitmap_empty(entry->opened, entry->cluster->nodes))
+	if (entry->waiters || !bitmap_empty(entry->opened, KDSM_MAX_NODES))
 		return;
 	if (entry->state == KDSM_ENTRY_NAMELESS || (entry->state == KDSM_ENTRY_LIVE && !kept))
 		kdsm_entry_start(entry, KDSM_ENTRY_REMOVING);
@@ -250,7 +256,7 @@ static int *kdsm_entry_send(struct kdsm_entry *entry, enum kdsm_message_type typ
 	const void *data = type == KDSM_MESSAGE_ADD ? (void *)&entry->region : &entry->region.id;
 	unsigned int length = type == KDSM_MESSAGE_ADD ? sizeof(entry->region) :
 							 sizeof(entry->region.id);
-	int *statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL);
+	int *statuses = kvcalloc(KDSM_MAX_NODES, sizeof(*statuses), GFP_KERNEL);
 
 	if (statuses && kdsm_broadcast(cluster->fabric, nodes, type, data, length, statuses,
 				       MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE)) {
@@ -274,20 +280,20 @@ static bool kdsm_entry_remove(struct kdsm_entry *entry)
 
 	lockdep_assert_held(&directory->lock);
 	/* The work probes silent nodes */
-	bitmap_andnot(nodes, entry->parts, directory->silent, cluster->nodes);
+	bitmap_andnot(nodes, entry->parts, directory->silent, KDSM_MAX_NODES);
 	mutex_unlock(&directory->lock);
 	statuses = kdsm_entry_send(entry, KDSM_MESSAGE_REMOVE, nodes);
 	mutex_lock(&directory->lock);
 	if (!statuses)
 		return false;
-	for_each_set_bit(node, nodes, cluster->nodes) {
+	for_each_set_bit(node, nodes, KDSM_MAX_NODES) {
 		if (kdsm_message_was_heard(statuses[node]))
 			__clear_bit(node, entry->parts);
 		else
 			set_bit(node, directory->silent);
 	}
 	kvfree(statuses);
-	return bitmap_empty(entry->parts, cluster->nodes);
+	return bitmap_empty(entry->parts, KDSM_MAX_NODES);
 }
 
 /*
@@ -298,18 +304,18 @@ static int kdsm_entry_add(struct kdsm_entry *entry)
 {
 	struct kdsm_cluster *cluster = entry->cluster;
 	struct kdsm_directory *directory = cluster->directory;
-	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
+	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
 	int *statuses, err = 0, status;
 	unsigned int node;
 
 	lockdep_assert_held(&directory->lock);
-	bitmap_fill(nodes, cluster->nodes);
+	bitmap_set(nodes, 0, kdsm_entry_nodes(entry));
 	mutex_unlock(&directory->lock);
 	statuses = kdsm_entry_send(entry, KDSM_MESSAGE_ADD, nodes);
 	mutex_lock(&directory->lock);
 	if (!statuses)
 		return -ENOMEM;
-	for (node = 0; node < cluster->nodes; node++) {
+	for (node = 0; node < kdsm_entry_nodes(entry); node++) {
 		status = statuses[node];
 		/* A node that did not answer may have added the region all the same */
 		if (!status || !kdsm_message_was_heard(status))
@@ -417,7 +423,7 @@ static u64 kdsm_part_size(const struct kdsm_wire_open *open, unsigned int parts)
  * Find an address for size bytes: the first fit, in units of chunks. The list is ordered by
  * base, and the caller inserts the new entry before *before. Returns 0 if there is no room.
  */
-static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned int nodes,
+static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size,
 			  struct list_head **before)
 {
 	u64 base = KDSM_ARENA_START;
@@ -429,7 +435,8 @@ static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size, unsigned i
 		if (start - base >= size)
 			break;
 		base = ALIGN(start + le64_to_cpu(entry->region.part_size) *
-			     kdsm_policy_parts(le32_to_cpu(entry->region.policy), nodes),
+			     kdsm_policy_parts(le32_to_cpu(entry->region.policy),
+					       kdsm_entry_nodes(entry)),
 			     KDSM_CHUNK_SIZE);
 	}
 	*before = &entry->link;
@@ -474,7 +481,7 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 
 	if (list_count_nodes(&directory->entries) >= KDSM_REGIONS_MAX)
 		return -ENOSPC;
-	base = kdsm_find_base(directory, part * parts, cluster->nodes, &before);
+	base = kdsm_find_base(directory, part * parts, &before);
 	if (!base)
 		return -ENOSPC;
 
@@ -483,8 +490,8 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 		return -ENOMEM;
 	entry->cluster = cluster;
 	INIT_WORK(&entry->job, kdsm_entry_job);
-	entry->opened = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
-	entry->parts = bitmap_zalloc(cluster->nodes, GFP_KERNEL);
+	entry->opened = bitmap_zalloc(KDSM_MAX_NODES, GFP_KERNEL);
+	entry->parts = bitmap_zalloc(KDSM_MAX_NODES, GFP_KERNEL);
 	if (!entry->opened || !entry->parts) {
 		kdsm_entry_free(entry);
 		return -ENOMEM;
@@ -496,6 +503,7 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 		.segments = open->segments,
 		.part_size = cpu_to_le64(part),
 		.base = cpu_to_le64(base),
+		.nodes = cpu_to_le32(cluster->nodes),
 		.mode = cpu_to_le32(mode),
 		.uid = open->uid,
 		.gid = open->gid,
@@ -508,11 +516,10 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 }
 
 /* Whether a program that would create the region with these attributes may open it instead */
-static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
-			    const struct kdsm_entry *entry,
+static bool kdsm_entry_fits(const struct kdsm_entry *entry,
 			    const struct kdsm_wire_open *open)
 {
-	unsigned int parts = kdsm_policy_parts(le32_to_cpu(open->policy), cluster->nodes);
+	unsigned int parts = kdsm_policy_parts(le32_to_cpu(open->policy), kdsm_entry_nodes(entry));
 	const struct kdsm_wire_segments *segments = &open->segments;
 
 	return segments->count == entry->region.segments.count &&
@@ -521,6 +528,24 @@ static bool kdsm_entry_fits(const struct kdsm_cluster *cluster,
 	       open->policy == entry->region.policy &&
 	       !((open->flags ^ entry->region.flags) & cpu_to_le32(KDSM_REGION_CONTIGUOUS)) &&
 	       kdsm_part_size(open, parts) == le64_to_cpu(entry->region.part_size);
+}
+
+/* ---- nodes that are added and removed ---- */
+
+int kdsm_directory_set_nodes(struct kdsm_cluster *cluster, unsigned int nodes)
+{
+	struct kdsm_directory *directory = cluster->directory;
+	struct kdsm_entry *entry;
+	int err = 0;
+
+	mutex_lock(&directory->lock);
+	list_for_each_entry(entry, &directory->entries, link)
+		if (kdsm_entry_nodes(entry) > nodes)
+			err = -EBUSY;
+	if (!err)
+		WRITE_ONCE(cluster->nodes, nodes);
+	mutex_unlock(&directory->lock);
+	return err;
 }
 
 /* ---- nodes that cannot be reached or came up again ---- */
@@ -561,7 +586,7 @@ static void kdsm_directory_catch_up(struct kdsm_directory *directory)
 	unsigned int node;
 
 	lockdep_assert_held(&directory->lock);
-	for_each_set_bit(node, directory->restarted, directory->cluster->nodes) {
+	for_each_set_bit(node, directory->restarted, KDSM_MAX_NODES) {
 		if (!test_and_clear_bit(node, directory->restarted))
 			continue;
 		kdsm_directory_forget(directory, node);
@@ -595,12 +620,12 @@ static void kdsm_directory_probe(struct kdsm_directory *directory)
 	unsigned int node;
 	int *statuses;
 
-	statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL);
+	statuses = kvcalloc(KDSM_MAX_NODES, sizeof(*statuses), GFP_KERNEL);
 	if (!statuses)
 		return;
-	bitmap_copy(nodes, directory->silent, cluster->nodes);
+	bitmap_copy(nodes, directory->silent, KDSM_MAX_NODES);
 	mutex_lock(&directory->lock);
-	for_each_set_bit(node, nodes, cluster->nodes) {
+	for_each_set_bit(node, nodes, KDSM_MAX_NODES) {
 		if (!kdsm_directory_needs(directory, node)) {
 			__clear_bit(node, nodes);
 			clear_bit(node, directory->silent);
@@ -612,7 +637,7 @@ static void kdsm_directory_probe(struct kdsm_directory *directory)
 			   MAX_SCHEDULE_TIMEOUT, TASK_UNINTERRUPTIBLE))
 		goto free;
 	mutex_lock(&directory->lock);
-	for_each_set_bit(node, nodes, cluster->nodes) {
+	for_each_set_bit(node, nodes, KDSM_MAX_NODES) {
 		unsigned long *asked = &directory->asked[node];
 
 		if (!statuses[node]) {
@@ -647,7 +672,7 @@ static void kdsm_directory_work(struct work_struct *work)
 		if (entry->state == KDSM_ENTRY_LEFT)
 			kdsm_entry_start(entry, KDSM_ENTRY_REMOVING);
 	}
-	again |= !bitmap_empty(directory->silent, directory->cluster->nodes);
+	again |= !bitmap_empty(directory->silent, KDSM_MAX_NODES);
 	mutex_unlock(&directory->lock);
 	if (again)
 		queue_delayed_work(directory->workqueue, &directory->work, KDSM_DIRECTORY_RETRY);
@@ -656,8 +681,9 @@ static void kdsm_directory_work(struct work_struct *work)
 /* ---- handlers ---- */
 
 /* Find or create the entry, held by the caller, and wait until the region exists everywhere */
-static int kdsm_entry_open(struct kdsm_directory *directory, const struct kdsm_wire_open *open,
-			   struct kdsm_entry **result, bool *created)
+static int kdsm_entry_open(struct kdsm_directory *directory, unsigned int node,
+			   const struct kdsm_wire_open *open, struct kdsm_entry **result,
+			   bool *created)
 {
 	u32 flags = le32_to_cpu(open->flags);
 	struct kdsm_entry *entry;
@@ -671,10 +697,12 @@ static int kdsm_entry_open(struct kdsm_directory *directory, const struct kdsm_w
 	entry = kdsm_entry_by_name(directory, open->name);
 	if (!entry && !(flags & KDSM_REGION_CREATE))
 		return -ENOENT;
+	if (entry && node >= kdsm_entry_nodes(entry))
+		return -ENXIO;
 	if (entry && flags & KDSM_REGION_EXCL)
 		return -EEXIST;
 	if (entry && flags & KDSM_REGION_CREATE &&
-	    !kdsm_entry_fits(directory->cluster, entry, open))
+	    !kdsm_entry_fits(entry, open))
 		return -EINVAL;
 	if ((!entry || kdsm_entry_is_moving(entry)) &&
 	    directory->waiters >= KDSM_DIRECTORY_WAITERS)
@@ -713,7 +741,7 @@ int kdsm_directory_serve_open(void *context, struct kdsm_request *request)
 		return -EAGAIN;
 	mutex_lock(&directory->lock);
 	kdsm_directory_catch_up(directory);
-	err = kdsm_entry_open(directory, open, &entry, &created);
+	err = kdsm_entry_open(directory, request->from, open, &entry, &created);
 	if (!err) {
 		__set_bit(request->from, entry->opened);
 		*reply = entry->region;
@@ -793,20 +821,20 @@ static int kdsm_entry_tune(struct kdsm_entry *entry, const struct kdsm_wire_tune
 		.lease = change->lease,
 		.limit = change->limit,
 	};
-	int *statuses = kvcalloc(cluster->nodes, sizeof(*statuses), GFP_KERNEL), err;
+	int *statuses = kvcalloc(KDSM_MAX_NODES, sizeof(*statuses), GFP_KERNEL), err;
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
 	unsigned int node;
 
 	lockdep_assert_held(&directory->lock);
 	if (!statuses)
 		return -ENOMEM;
-	bitmap_copy(nodes, entry->parts, cluster->nodes);
+	bitmap_copy(nodes, entry->parts, KDSM_MAX_NODES);
 	mutex_unlock(&directory->lock);
 	err = kdsm_broadcast(cluster->fabric, nodes, KDSM_MESSAGE_TUNED, &wire, sizeof(wire),
 			     statuses, KDSM_DIRECTORY_PATIENCE, TASK_UNINTERRUPTIBLE);
 	if (err == -ETIMEDOUT)
 		err = 0;	/* the statuses tell */
-	for_each_set_bit(node, nodes, cluster->nodes)
+	for_each_set_bit(node, nodes, KDSM_MAX_NODES)
 		if (err != -ENOMEM && statuses[node])
 			err = kdsm_message_was_heard(statuses[node]) ? statuses[node] : -EHOSTDOWN;
 	mutex_lock(&directory->lock);

@@ -221,7 +221,7 @@ static int kdsm_opening_ask(struct kdsm_opening *opening)
 	if (!err && length != sizeof(reply))
 		err = -EIO;
 	if (!err)
-		opening->region = kdsm_region_get(cluster, le32_to_cpu(reply.id));
+		opening->region = kdsm_region_get(cluster, le32_to_cpu(reply.id), cluster->node);
 	if (opening->region) {
 		opening->region->opens++;
 		return 0;
@@ -338,6 +338,7 @@ struct kdsm_region *kdsm_region_open(struct kdsm_cluster *cluster,
 	args->mode = region->mode;
 	args->id = region->id;
 	args->part_size = region->part_size;
+	args->nodes = region->nodes;
 	args->base = region->base;
 	return region;
 }

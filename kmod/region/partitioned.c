@@ -128,7 +128,7 @@ int kdsm_op_check(const struct kdsm_region *region, bool may_write, const struct
 	bool is_atomic = op->opcode == KDSM_OP_CAS || op->opcode == KDSM_OP_FAA;
 
 	if (op->opcode < KDSM_OP_GET || op->opcode > KDSM_OP_STEAL || op->reserved ||
-	    op->node >= region->cluster->nodes)
+	    op->node >= region->nodes)
 		return -EINVAL;
 	if (op->flags & ~(op->opcode == KDSM_OP_PUT ? KDSM_OP_NOTIFY : 0))
 		return -EINVAL;
@@ -334,7 +334,7 @@ static struct kdsm_submission *kdsm_submission_create(struct kdsm_submissions *s
 						    region->part_size) :
 				 kdsm_op_append(submission, submission->count, &op);
 		}
-		if (status && op.opcode == KDSM_OP_PUT && op.node < region->cluster->nodes)
+		if (status && op.opcode == KDSM_OP_PUT && op.node < region->nodes)
 			kdsm_earlier_failed(earlier, op.node, status);
 		submission->status[submission->count++] = status;
 	}

@@ -85,8 +85,8 @@ static int kdsm_region_make_coherent(struct kdsm_region *region)
 	coherence = kzalloc(sizeof(*coherence), GFP_KERNEL);
 	if (!coherence)
 		return -ENOMEM;
-	kdsm_coherence_init(coherence, fabric, region->id, region->policy, region->part_size,
-			    region->segments, region->segment_count,
+	kdsm_coherence_init(coherence, fabric, region->nodes, region->id, region->policy,
+			    region->part_size, region->segments, region->segment_count,
 			    region->flags & KDSM_REGION_CONTIGUOUS);
 	coherence->region = region;
 	coherence->mapping = &kdsm_region_mapping_ops;
@@ -190,12 +190,14 @@ void kdsm_regions_exit(struct kdsm_cluster *cluster)
 	kdsm_quota_exit(cluster);
 }
 
-struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id)
+struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id, unsigned int node)
 {
 	struct kdsm_region *region;
 
 	xa_lock(&cluster->regions);
 	region = xa_load(&cluster->regions, id);
+	if (region && node >= region->nodes)
+		region = NULL;
 	if (region)
 		kref_get(&region->kref);
 	xa_unlock(&cluster->regions);
@@ -229,7 +231,7 @@ void kdsm_regions_untied(struct kdsm_cluster *cluster, unsigned int node)
 	unsigned long id = 0;
 
 	while ((region = kdsm_region_next(cluster, &id))) {
-		if (region->coherence)
+		if (region->coherence && node < region->nodes)
 			kdsm_coherence_untied(region->coherence, node);
 		kdsm_region_put(region);
 		id++;
@@ -300,7 +302,8 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 {
 	u64 size, end;
 
-	return region->id <= U16_MAX && region->policy >= KDSM_POLICY_PARTITIONED &&
+	return region->nodes > region->cluster->node && region->nodes <= KDSM_MAX_NODES &&
+	       region->id <= U16_MAX && region->policy >= KDSM_POLICY_PARTITIONED &&
 	       region->policy <= KDSM_POLICY_STRICT &&
 	       !(region->mode & ~0777) && region->part_size && PAGE_ALIGNED(region->part_size) &&
 	       (region->policy == KDSM_POLICY_PARTITIONED ||
@@ -308,7 +311,7 @@ static bool kdsm_region_sane(const struct kdsm_region *region)
 			   region->segments[region->segment_count - 1].block_size)) &&
 	       region->base && PAGE_ALIGNED(region->base) &&
 	       !check_mul_overflow(region->part_size,
-				   (u64)kdsm_policy_parts(region->policy, region->cluster->nodes),
+				   (u64)kdsm_policy_parts(region->policy, region->nodes),
 				   &size) && size <= 2 * KDSM_SIZE_MAX &&
 	       !check_add_overflow(region->base, size, &end) && end <= TASK_SIZE_MAX;
 }
@@ -334,6 +337,9 @@ static int kdsm_region_make(struct kdsm_region *region)
 	int err;
 
 	lockdep_assert_held(&cluster->parts_lock);
+	/* This node does not know all nodes of the region, or is about to leave some */
+	if (region->nodes > READ_ONCE(cluster->nodes))
+		return -EBADE;
 	if (!kdsm_region_fits(cluster, region->share))
 		return -ENOMEM;
 	err = kdsm_quota_admit(region);
@@ -404,6 +410,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 	region->mode = le32_to_cpu(wire->mode);
 	region->uid = le32_to_cpu(wire->uid);
 	region->gid = le32_to_cpu(wire->gid);
+	region->nodes = le32_to_cpu(wire->nodes);
 	region->part_size = le64_to_cpu(wire->part_size);
 	region->base = le64_to_cpu(wire->base);
 	for (i = 0; i < KDSM_WAIT_BUCKETS; i++)
@@ -414,7 +421,7 @@ int kdsm_region_serve_add(void *context, struct kdsm_request *request)
 				  region->segments) || !kdsm_region_sane(region))
 		goto free;
 	/* Of a coherent region a node may hold more than its share, up to the whole region */
-	region->share = div_u64(kdsm_region_size(region), cluster->nodes);
+	region->share = div_u64(kdsm_region_size(region), region->nodes);
 	kdsm_region_await_memory(region);
 	/* Two regions that are added at the same time must not both count on the same memory */
 	mutex_lock(&cluster->parts_lock);
@@ -463,7 +470,7 @@ static int kdsm_region_serve(void *context, struct kdsm_request *request, __le32
 
 	if (!request->can_sleep)
 		return -EAGAIN;
-	region = kdsm_region_get(cluster, le32_to_cpu(id));
+	region = kdsm_region_get(cluster, le32_to_cpu(id), request->from);
 	if (!region)
 		return -ENOENT;
 	if (region->coherence)

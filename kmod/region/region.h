@@ -60,6 +60,7 @@ struct kdsm_region {
 	struct kdsm_region_segment segments[KDSM_MAX_SEGMENTS];
 	u32 mode;		/* permission bits */
 	u32 uid, gid;		/* in the initial user namespace */
+	unsigned int nodes;	/* that take part: numbers 0 to nodes - 1 */
 	u64 part_size;		/* bytes */
 	u64 share;		/* bytes that this node has promised to hold */
 	struct kdsm_user *user;	/* who is charged; see quota.c */
@@ -167,7 +168,7 @@ static inline unsigned int kdsm_policy_parts(u32 policy, unsigned int nodes)
 /* Size of all parts, in bytes */
 static inline u64 kdsm_region_size(const struct kdsm_region *region)
 {
-	return region->part_size * kdsm_policy_parts(region->policy, region->cluster->nodes);
+	return region->part_size * kdsm_policy_parts(region->policy, region->nodes);
 }
 
 /* The queue of the waiters for the word at this offset of the own part */
@@ -223,13 +224,14 @@ void kdsm_regions_untied(struct kdsm_cluster *cluster, unsigned int node);
 struct kdsm_region *kdsm_region_next(struct kdsm_cluster *cluster, unsigned long *id);
 
 /**
- * kdsm_region_get() - find a region by its id
+ * kdsm_region_get() - find a region by its id, for a node that takes part in it
  * @cluster: the cluster of the region
  * @id: the id
+ * @node: the node that asks; nodes that were added later do not take part
  *
  * Return: the region, with a reference, or NULL.
  */
-struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id);
+struct kdsm_region *kdsm_region_get(struct kdsm_cluster *cluster, u32 id, unsigned int node);
 
 /**
  * kdsm_region_put() - drop a reference to a region
@@ -314,6 +316,51 @@ int kdsm_directory_init(struct kdsm_cluster *cluster);
  * @cluster: a cluster that goes down, whose fabric is disconnected
  */
 void kdsm_directory_exit(struct kdsm_cluster *cluster);
+
+/**
+ * kdsm_directory_set_nodes() - change the number of nodes
+ * @cluster: the cluster of the directory
+ * @nodes: the new number; nodes 0 to @nodes - 1 take part in the regions that are created later
+ *
+ * Return: 0, or -EBUSY: a further node takes part in a region of the directory of node 0.
+ */
+int kdsm_directory_set_nodes(struct kdsm_cluster *cluster, unsigned int nodes);
+
+/**
+ * kdsm_node_read() - fill in a node from bytes that a program or a peer sent
+ * @node: the node
+ * @address: in network byte order
+ * @length: of @address, in bytes
+ * @location: KDSM_LOCATION_SIZE bytes at most, or a string that is shorter; may be empty
+ *
+ * Return: 0. -EADDRNOTAVAIL: the address is not that of one machine. -EINVAL: the location is not
+ * printable, or is too long.
+ */
+int kdsm_node_read(struct kdsm_node *node, const void *address, unsigned int length,
+		   const char *location);
+
+/**
+ * kdsm_nodes_change() - add a node behind the last one, or remove the last one
+ * @cluster: the cluster
+ * @number: of the node, below KDSM_MAX_NODES
+ * @node: the node to add; NULL: remove it
+ *
+ * Sleeps until node 0 has told all other nodes, or a fatal signal arrives. The caller may repeat
+ * the call: nodes that have made the change ignore it.
+ *
+ * Return: 0. -EINVAL: @number is not the next number, or not the last; or node 0 or this node would
+ * be removed. -EEXIST: @number has another address or location. -EADDRINUSE: another node has the
+ * address. -EAFNOSUPPORT: the other nodes have addresses of another kind. -EBUSY: the node takes
+ * part in a region. -EHOSTDOWN, -EIO, -ETIMEDOUT: some nodes may not have made the change. Another
+ * error of kdsm_message_killable().
+ */
+int kdsm_nodes_change(struct kdsm_cluster *cluster, unsigned int number,
+		      const struct kdsm_node *node);
+
+/* Handlers of KDSM_MESSAGE_NODE, KDSM_MESSAGE_NODE_TOLD and KDSM_MESSAGE_NODE_COUNT */
+int kdsm_nodes_serve_change(void *context, struct kdsm_request *request);
+int kdsm_nodes_serve_told(void *context, struct kdsm_request *request);
+int kdsm_nodes_serve_count(void *context, struct kdsm_request *request);
 
 /**
  * kdsm_directory_node_down() - note that a node cannot be reached or came up again

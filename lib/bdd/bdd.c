@@ -56,7 +56,7 @@ uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *argument, unsigned int 
 int kdsm_bdd_open(struct kdsm_region *region, uint64_t offset,
 		  const struct kdsm_bdd_attr *argument, struct kdsm_bdd_store **store)
 {
-	unsigned int parts = kdsm_nodes(kdsm_region_cluster(region));
+	unsigned int parts = region->nodes;
 	struct kdsm_bdd_attr own, *attr = &own;
 	struct kdsm_bdd_store *s;
 	struct kdsm_table_attr t;

@@ -6,9 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include <kdsm/kdsm.h>
-
 #include "bdd/opcache.h"
+#include "core/core.h"
 
 int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 		    uint64_t offset, uint64_t part_bytes)
@@ -23,7 +22,7 @@ int kd_opcache_init(struct kd_opcache *cache, struct kdsm_region *region,
 	cache->region = region;
 	cache->offset = offset;
 	cache->self = kdsm_node(kdsm);
-	cache->parts = kdsm_nodes(kdsm);
+	cache->parts = region->nodes;
 	cache->most = part_bytes / sizeof(struct kd_result);
 	cache->count = cache->most;
 	cache->entries = (void *)((char *)kdsm_region_part(region) + offset);

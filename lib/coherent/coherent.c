@@ -13,11 +13,12 @@
 #define SUFFIX ".sync"
 
 /* Open the partitioned companion of a coherent region. */
-static int open_sync(struct kdsm *kdsm, const char *name,
+static int open_sync(const struct kdsm_region *region, const char *name,
 		     const struct kdsm_region_attr *attr, uint64_t sync_size,
 		     struct kdsm_region **sync)
 {
 	struct kdsm_region_attr own = { .argsz = sizeof(own) };
+	struct kdsm *kdsm = region->kdsm;
 	char full[KDSM_NAME_SIZE];
 
 	if (snprintf(full, sizeof(full), "%s" SUFFIX, name) >= (int)sizeof(full))
@@ -26,11 +27,11 @@ static int open_sync(struct kdsm *kdsm, const char *name,
 				  name, KDSM_NAME_SIZE - 1);
 	if (!attr)
 		return kdsm_region_open(kdsm, full, NULL, sync);
-	if (sync_size > UINT64_MAX / kdsm->nodes)
+	if (sync_size > UINT64_MAX / region->parts)
 		return kd_because(-EFBIG,
 				  "region \"%s\": %" PRIu64 " bytes on each of %u nodes are more than 2^64",
-				  full, sync_size, kdsm->nodes);
-	own.size = sync_size * kdsm->nodes;
+				  full, sync_size, region->parts);
+	own.size = sync_size * region->parts;
 	own.mode = attr->mode;
 	own.flags = attr->flags & KDSM_REGION_KEEP;
 	return kdsm_region_open(kdsm, full, &own, sync);
@@ -59,7 +60,7 @@ int kdsm_region_open_coherent(struct kdsm *kdsm, const char *name,
 	ret = kdsm_region_open(kdsm, name, attr ? &own : NULL, region);
 	if (ret)
 		return ret;
-	ret = (*region)->coherent ? open_sync(kdsm, name, attr ? &own : NULL, sync_size, sync) :
+	ret = (*region)->coherent ? open_sync(*region, name, attr ? &own : NULL, sync_size, sync) :
 				    kd_not_coherent(*region);
 	if (ret) {
 		kdsm_region_close(*region);

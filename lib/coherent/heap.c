@@ -78,10 +78,10 @@ static int check(const struct kdsm_region *region, const struct kdsm_region *syn
 		return kd_because(-EINVAL,
 				  "regions \"%s\" and \"%s\" were opened by different struct kdsm",
 				  region->name, sync->name);
-	if (layout->chunks < sync->kdsm->nodes)
+	if (layout->chunks < sync->nodes)
 		return kd_because(-EFBIG,
 				  "region \"%s\" has less than one chunk of %" PRIu64 " bytes for each of %u nodes",
-				  region->name, layout->chunk, sync->kdsm->nodes);
+				  region->name, layout->chunk, sync->nodes);
 	return kdsm_range_check(sync, offset, layout_bytes(layout));
 }
 
@@ -134,7 +134,7 @@ static int heap_make(struct kdsm_region *region, struct kdsm_region *sync, uint6
 	int ret;
 
 	*out = NULL;
-	make_layout(&layout, region->size, kdsm_region_block_size(region), sync->kdsm->nodes);
+	make_layout(&layout, region->size, kdsm_region_block_size(region), sync->nodes);
 	ret = check(region, sync, offset, flags, &layout);
 	if (ret)
 		return ret;
@@ -146,7 +146,7 @@ static int heap_make(struct kdsm_region *region, struct kdsm_region *sync, uint6
 	heap->offset = offset;
 	heap->flags = flags;
 	heap->node = sync->node;
-	heap->nodes = sync->kdsm->nodes;
+	heap->nodes = sync->nodes;
 	heap->base = region->base;
 	heap->layout = layout;
 	heap->known = calloc(layout.chunks, sizeof(*heap->known));

@@ -85,7 +85,7 @@ static void find_relatives(struct kdsm_tree_barrier *barrier, const uint32_t *pa
 	unsigned int node, rank = 0;
 
 	barrier->parent = own_node(barrier);
-	for (node = 0; node < barrier->sync->kdsm->nodes; node++) {
+	for (node = 0; node < barrier->sync->nodes; node++) {
 		if (!count_of(participants, node))
 			continue;
 		if (rank && (rank - 1) / ARITY == own_rank)
@@ -119,7 +119,7 @@ int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region
 		ret = kdsm_range_check(sync, offset, KDSM_TREE_BARRIER_SIZE);
 	if (ret)
 		return ret;
-	for (node = 0; node < sync->kdsm->nodes; node++) {
+	for (node = 0; node < sync->nodes; node++) {
 		if (node == sync->node)
 			rank = all;
 		all += count_of(participants, node) != 0;
@@ -153,7 +153,7 @@ static bool is_broken(const struct kdsm_tree_barrier *barrier, unsigned int *cul
  */
 void kd_tree_barrier_break(const struct kdsm_tree_barrier *barrier, unsigned int culprit)
 {
-	unsigned int node, nodes = barrier->sync->kdsm->nodes, n = 0;
+	unsigned int node, nodes = barrier->sync->nodes, n = 0;
 	struct kdsm_op ops[32];
 
 	for (node = 0; node < nodes; node++) {

@@ -170,7 +170,7 @@ static int wait_for_all(struct kdsm_barrier *barrier, uint64_t timeout)
 		.region = region,
 		.offset = barrier->offset,
 		.node = region->node,
-		.nodes = region->kdsm->nodes,
+		.nodes = region->nodes,
 		.generation = barrier->generation + 1,
 		.begin = kdsm_now(),
 		.timeout = timeout,

@@ -68,7 +68,7 @@ int kd_gang_join(struct kd_gang *gang, struct kdsm_region *region,
 	gang->region = region;
 	gang->offset = offset;
 	gang->node = kdsm_node(kdsm);
-	gang->nodes = kdsm_nodes(kdsm);
+	gang->nodes = region->nodes;
 	gang->whole = gang;
 	gang->timeout = timeout;
 	gang->culprit = gang->node;

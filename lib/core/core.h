@@ -169,6 +169,12 @@ struct kdsm_region {
 	uint8_t *part;			/* this node's part, part_size bytes */
 	uint64_t part_size;		/* coherent: 0, because there are no parts */
 	unsigned int node;		/* copy of kdsm->node, to save a load */
+	/*
+	 * Nodes that take part in the region, and are among those that the process knows. Nodes may
+	 * be added after a region was created, and after the process opened the cluster.
+	 */
+	unsigned int nodes;
+	unsigned int parts;		/* nodes that take part, known to the process or not */
 	bool cpu_atomics;		/* the CPU may perform atomics on the own part */
 	bool writable;
 	bool coherent;

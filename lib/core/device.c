@@ -123,7 +123,7 @@ static int device_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		return fd;
 	region->fd = fd;
 	region->address = arg->base;
-	parts = arg->policy > KDSM_POLICY_PARTITIONED ? 1 : kdsm->nodes;
+	parts = arg->policy > KDSM_POLICY_PARTITIONED ? 1 : arg->nodes ?: kdsm->nodes;
 	if (!arg->part_size || arg->part_size > SIZE_MAX / parts) {
 		/*
 		 * A 32-bit program cannot map a region of this size, which a 64-bit program

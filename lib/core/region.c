@@ -131,6 +131,9 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	if (ret)
 		return ret;
 	region->id = arg->id;
+	/* Backends without nodes that come and go return none */
+	region->parts = arg->nodes ? arg->nodes : kdsm->nodes;
+	region->nodes = region->parts < kdsm->nodes ? region->parts : kdsm->nodes;
 	/* A module that is too old to know segments returns none */
 	kdsm_segments_complete(arg);
 	region->segment_count = arg->segments;
@@ -141,7 +144,7 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		region->size = arg->part_size;
 	} else {
 		region->part_size = arg->part_size;
-		region->size = arg->part_size * kdsm->nodes;
+		region->size = arg->part_size * region->parts;
 	}
 	*out = region_find(kdsm, arg->id, region->writable);
 	if (*out) {

@@ -166,7 +166,7 @@ int kdsm_line_init(const struct kdsm_line *line, uint32_t value)
 	uint64_t head = 0;
 	int ret;
 
-	if (line->home >= region->kdsm->nodes)
+	if (line->home >= region->nodes)
 		return kd_no_node(region->kdsm, line->home);
 	if (value > KDSM_SEM_MAX)
 		return kd_because(-EINVAL, "value %u is above KDSM_SEM_MAX", value);

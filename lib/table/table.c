@@ -141,7 +141,7 @@ int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
 		r = check(kdsm, offset, attr);
 	if (r < 0)
 		return r;
-	l = layout(attr->nodes, kdsm_nodes(kdsm));
+	l = layout(attr->nodes, region->nodes);
 	if (offset > size || l.bytes > size - offset)
 		return kd_because(-ERANGE,
 				  "region \"%s\": a table of %" PRIu64 " bytes at offset %" PRIu64
@@ -152,7 +152,7 @@ int kdsm_table_open(struct kdsm_region *region, uint64_t offset,
 	if (!t)
 		return -ENOMEM;
 	t->region = region;
-	t->parts = kdsm_nodes(kdsm);
+	t->parts = region->nodes;
 	t->self = kdsm_node(kdsm);
 	t->cpu_atomics = kdsm_domain(kdsm) != KDSM_DOMAIN_HCA;
 	/* In domain hca devices do the atomics, so the CPU of the target must not do any. */

@@ -244,7 +244,7 @@ int kdsm_tasks_open(struct kdsm_region *region, uint64_t offset,
 	tasks->region = region;
 	tasks->offset = offset;
 	tasks->node = region->node;
-	tasks->nodes = region->kdsm->nodes;
+	tasks->nodes = region->nodes;
 	tasks->culprit = tasks->node;
 	tasks->own = (void *)(region->part + offset);
 	pthread_mutex_init(&tasks->lock, NULL);

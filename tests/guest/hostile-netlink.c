@@ -337,6 +337,75 @@ static void region_settings(void)
 	unchanged("settings");
 }
 
+/* Add or remove a node, with attributes that may be malformed; length 0: without address */
+static int change_node(uint8_t cmd, uint32_t id, const void *address, size_t length,
+		       const char *location)
+{
+	struct nlmsghdr *header = genl_begin(&genl, buffer, cmd, NLM_F_ACK);
+
+	mnl_attr_put_u32(header, KDSM_A_NODE_ID, id);
+	if (length)
+		mnl_attr_put(header, KDSM_A_NODE_ADDRESS, length, address);
+	if (location)
+		mnl_attr_put_strz(header, KDSM_A_NODE_LOCATION, location);
+	return genl_send(&genl, header);
+}
+
+static void node_changes(void)
+{
+	const uint8_t good[16] = { 10, 77, 9, 9 }, zero[16] = { 0 };
+	const uint8_t many[16] = { 0xff, 0x02, [15] = 1 };
+	const uint32_t next = found.nodes;
+	char location[KDSM_LOCATION_SIZE + 1];
+
+	tap_result(genl_simple(&genl, KDSM_CMD_NODE_ADD, NLM_F_ACK), -EINVAL, "NODE_ADD of nothing");
+	tap_result(genl_simple(&genl, KDSM_CMD_NODE_REMOVE, NLM_F_ACK), -EINVAL, "NODE_REMOVE of nothing");
+	for (size_t length = 0; length < 18; length++)
+		if (length != 4 && length != 16)
+			tap_ok(change_node(KDSM_CMD_NODE_ADD, next, good, length, NULL) < 0,
+			       "NODE_ADD, an address of %zu bytes: refused", length);
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, zero, 4, NULL), -EINVAL, "NODE_ADD, 0.0.0.0");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, zero, 16, NULL), -EINVAL, "NODE_ADD, ::");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, many, 16, NULL), -EINVAL, "NODE_ADD, ff02::1");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, "\xe0\0\0\1", 4, NULL), -EINVAL,
+		   "NODE_ADD, 224.0.0.1");
+	tap_ok(strstr(genl.why, "of one machine"), "with a sentence: %s", genl.why);
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, "\xff\xff\xff\xff", 4, NULL), -EINVAL,
+		   "NODE_ADD, 255.255.255.255");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, good, 16, NULL), -EAFNOSUPPORT,
+		   "NODE_ADD, another kind of address");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next, good, 4, "\033"), -EINVAL,
+		   "NODE_ADD, an escape in the location");
+	memset(location, 'a', sizeof(location));
+	location[sizeof(location) - 1] = '\0';
+	tap_ok(change_node(KDSM_CMD_NODE_ADD, next, good, 4, location) < 0,
+	       "NODE_ADD, a location too long: refused");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, next + 1, good, 4, NULL), -EINVAL, "NODE_ADD, a gap");
+	tap_ok(genl.why[0], "with a sentence: %s", genl.why);
+	tap_either(change_node(KDSM_CMD_NODE_ADD, 0, good, 4, NULL), -EINVAL, -EEXIST, "NODE_ADD of node 0");
+	tap_result(change_node(KDSM_CMD_NODE_ADD, KDSM_MAX_NODES, good, 4, NULL), -ERANGE,
+		   "NODE_ADD of node 1024");
+	tap_result(change_node(KDSM_CMD_NODE_REMOVE, UINT32_MAX, NULL, 0, NULL), -ERANGE,
+		   "NODE_REMOVE of an absurd node");
+	tap_result(change_node(KDSM_CMD_NODE_REMOVE, found.node, NULL, 0, NULL), -EINVAL,
+		   "NODE_REMOVE of this node");
+	tap_result(change_node(KDSM_CMD_NODE_REMOVE, 0, NULL, 0, NULL), -EINVAL, "NODE_REMOVE of node 0");
+	unchanged("nodes that cannot be added or removed");
+	/* Nodes that run this program at the same time would disturb each other. */
+	if (found.nodes > 1)
+		return;
+	tap_result(change_node(KDSM_CMD_NODE_ADD, 1, &found.address[0], 4, NULL), -EADDRINUSE,
+		   "NODE_ADD, the address of this node");
+	for (int i = 0; i < 3; i++) {
+		tap_result(change_node(KDSM_CMD_NODE_ADD, 1, good, 4, "a"), 0, "NODE_ADD");
+		tap_result(change_node(KDSM_CMD_NODE_ADD, 1, good, 4, "a"), 0, "NODE_ADD again");
+		tap_result(change_node(KDSM_CMD_NODE_ADD, 1, good, 4, "b"), -EEXIST, "NODE_ADD elsewhere");
+		tap_result(change_node(KDSM_CMD_NODE_REMOVE, 1, NULL, 0, NULL), 0, "NODE_REMOVE");
+		tap_result(change_node(KDSM_CMD_NODE_REMOVE, 1, NULL, 0, NULL), 0, "NODE_REMOVE again");
+	}
+	unchanged("nodes that came and went");
+}
+
 struct request {
 	uint8_t cmd;
 	uint16_t flags;
@@ -367,6 +436,10 @@ static void without_privilege(void)
 	tap_result(as_nobody(ask, &request), -EPERM, "PROBE by anybody");
 	request.cmd = KDSM_CMD_REGION_SET;
 	tap_result(as_nobody(ask, &request), -EPERM, "REGION_SET by anybody");
+	request.cmd = KDSM_CMD_NODE_ADD;
+	tap_result(as_nobody(ask, &request), -EPERM, "NODE_ADD by anybody");
+	request.cmd = KDSM_CMD_NODE_REMOVE;
+	tap_result(as_nobody(ask, &request), -EPERM, "NODE_REMOVE by anybody");
 	request.cmd = KDSM_CMD_STATUS;
 	tap_result(as_nobody(ask, &request), 0, "STATUS by anybody");
 	request = (struct request){ KDSM_CMD_STATS, NLM_F_DUMP };
@@ -641,6 +714,7 @@ int main(void)
 	probes();
 	reports();
 	region_settings();
+	node_changes();
 	without_privilege();
 	dumps();
 	down_while_busy();

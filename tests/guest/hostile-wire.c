@@ -96,7 +96,9 @@ static void bad_introductions(void)
 	TRY("node too large", node, scene.hello.nodes, KDSM_REFUSED_NODE);
 	TRY("node absurd", node, UINT16_MAX, KDSM_REFUSED_NODE);
 	TRY("node at another address", node, 1, KDSM_REFUSED_NODE);
-	TRY("other number of nodes", nodes, scene.hello.nodes + 1, KDSM_REFUSED_NODE);
+	TRY("no nodes", nodes, 0, KDSM_REFUSED_NODE);
+	TRY("a node beyond its own table", nodes, scene.hello.node, KDSM_REFUSED_NODE);
+	TRY("too many nodes", nodes, KDSM_MAX_NODES + 1, KDSM_REFUSED_NODE);
 	TRY("meant for another node", target, 0, KDSM_REFUSED_NODE);
 	TRY("meant for no node", target, UINT16_MAX, KDSM_REFUSED_NODE);
 	TRY("queue absurd", queue, 255, KDSM_REFUSED_NODE);
@@ -334,7 +336,8 @@ static void revokes_in_windows(struct attack *attack)
 {
 	const struct kdsm_wire_region add = { .name = "wire-windows", .id = 0x777a,
 		.policy = KDSM_POLICY_RELEASE, .segments = ONE_SEGMENT(2 << 20),
-		.part_size = 513ULL << 21, .base = 0x200000000000ULL, .mode = 0600 };
+		.part_size = 513ULL << 21, .base = 0x200000000000ULL, .nodes = scene.hello.nodes,
+		.mode = 0600 };
 	const u32 id = add.id;
 	int error = attack_add(attack, &add);
 
@@ -497,6 +500,10 @@ static void bad_regions(struct attack *attack, const struct kdsm_wire_region *go
 	TRY("no name", name[0], 0);
 	TRY("escape in name", name[0], '\033');
 	TRY("id too large", id, 1 << 16);
+	TRY("no nodes", nodes, 0);
+	TRY("not for this node", nodes, 1);
+	TRY("more nodes than there are", nodes, scene.hello.nodes + 1);
+	TRY("nodes absurd", nodes, UINT32_MAX);
 	TRY("part empty", part_size, 0);
 	TRY("part not of pages", part_size, 4097);
 	TRY("part absurd", part_size, -4096ULL);
@@ -519,6 +526,55 @@ static void bad_regions(struct attack *attack, const struct kdsm_wire_region *go
 	message(attack, "add, cut off", KDSM_MESSAGE_ADD, good, sizeof(*good) - 1, ANY_ERROR);
 }
 
+/* Nodes that cannot be added or removed */
+static void bad_nodes(struct attack *attack)
+{
+	const struct kdsm_wire_change good = { .node = scene.hello.nodes, .add = 1, .length = 4,
+		.address = { 10, 77, 9, 9 }, .location = "rack" };
+	struct kdsm_wire_change bad;
+
+	message(attack, "node, not at node 0", KDSM_MESSAGE_NODE, &good, sizeof(good), -EINVAL);
+	message(attack, "node, cut off", KDSM_MESSAGE_NODE_TOLD, &good, sizeof(good) - 1, -EINVAL);
+	message(attack, "node, of nothing", KDSM_MESSAGE_NODE_TOLD, &good, 0, -EINVAL);
+#define TRY(what, field, value, error) do {				\
+	bad = good;							\
+	bad.field = (value);						\
+	message(attack, "node, " what, KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad), error); \
+} while (0)
+	message(attack, "count of nodes", KDSM_MESSAGE_NODE_COUNT, NULL, 0, 0);
+	message(attack, "count of nodes, with something", KDSM_MESSAGE_NODE_COUNT, &good, 4,
+		-EINVAL);
+	TRY("number 0", node, 0, -EINVAL);
+	TRY("number too large", node, KDSM_MAX_NODES, -EINVAL);
+	TRY("number absurd", node, UINT32_MAX, -EINVAL);
+	TRY("a gap", node, scene.hello.nodes + 1, -EINVAL);
+	TRY("number of another", node, 1, -EEXIST);
+	TRY("neither added nor removed", add, 2, -EINVAL);
+	TRY("reserved field", reserved, 1, -EINVAL);
+	TRY("address of 5 bytes", length, 5, -EADDRNOTAVAIL);
+	TRY("address of 255 bytes", length, 255, -EINVAL);
+	TRY("IPv6 among IPv4", length, 16, -EAFNOSUPPORT);
+	TRY("a multicast address", address[0], 224, -EADDRNOTAVAIL);
+#undef TRY
+	bad = good;
+	memset(bad.address, 0, sizeof(bad.address));
+	message(attack, "node, no address", KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad),
+		-EADDRNOTAVAIL);
+	memcpy(bad.address, (u8[]){ 10, 77, 0, 1 }, 4);
+	message(attack, "node, the address of node 0", KDSM_MESSAGE_NODE_TOLD, &bad, sizeof(bad),
+		-EADDRINUSE);
+	bad = good;
+	memset(bad.location, 'a', sizeof(bad.location));
+	message(attack, "node, location without end", KDSM_MESSAGE_NODE_TOLD, &bad,
+		sizeof(bad), -EINVAL);
+	strcpy(bad.location, "a\nb");
+	message(attack, "node, location with newline", KDSM_MESSAGE_NODE_TOLD, &bad,
+		sizeof(bad), -EINVAL);
+	bad = (struct kdsm_wire_change){ .node = 1 };
+	message(attack, "node, removes the receiver", KDSM_MESSAGE_NODE_TOLD, &bad,
+		sizeof(bad), -EINVAL);
+}
+
 /* Node 0 keeps the directory: node 1 refuses requests to a directory, but obeys node 0's. */
 static void regions(struct attack *attack)
 {
@@ -526,7 +582,8 @@ static void regions(struct attack *attack)
 		.policy = KDSM_POLICY_PARTITIONED, .size = 1 << 20 };
 	const struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
 		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
-		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
+		.part_size = 4 << 20, .base = 0x200000000000ULL, .nodes = scene.hello.nodes,
+		.mode = 0600 };
 	const u16 id_size = sizeof(add.id);
 
 	message(attack, "open, not at the directory", KDSM_MESSAGE_OPEN, &open, sizeof(open),
@@ -542,6 +599,7 @@ static void regions(struct attack *attack)
 	message(attack, "remove of nothing", KDSM_MESSAGE_REMOVE, &add.id, id_size, ANY_ERROR);
 	message(attack, "remove, cut off", KDSM_MESSAGE_REMOVE, &add.id, 0, ANY_ERROR);
 	bad_regions(attack, &add);
+	bad_nodes(attack);
 	message(attack, "add, as it should be", KDSM_MESSAGE_ADD, &add, sizeof(add), 0);
 	message(attack, "add, again", KDSM_MESSAGE_ADD, &add, sizeof(add), -EEXIST);
 	keys_and_atomics(attack, add.id, add.part_size);
@@ -731,10 +789,13 @@ static void not_node_0(unsigned int node)
 {
 	const struct kdsm_wire_region add = { .name = "wire", .id = 0x7777,
 		.policy = KDSM_POLICY_RELEASE, .segments = ONE_SEGMENT(4096),
-		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
+		.part_size = 4 << 20, .base = 0x200000000000ULL, .nodes = scene.hello.nodes,
+		.mode = 0600 };
 	const struct kdsm_wire_revoke nothing = { .id = add.id, .count = 1 };
 	const struct kdsm_wire_push push = { .id = add.id, .take = 1, .blocks = { 1 } };
 	struct kdsm_wire_tune tune = { .id = add.id, .turn = 1, .limit = KDSM_LIMIT_MIN };
+	const struct kdsm_wire_change third = { .node = scene.hello.nodes, .add = 1, .length = 4,
+		.address = { 10, 77, 9, 9 } };
 	struct attack attack;
 	int error;
 
@@ -751,6 +812,8 @@ static void not_node_0(unsigned int node)
 		for (tune.which = 0; tune.which < 4; tune.which++)
 			message(&attack, "settings, from node 2", KDSM_MESSAGE_TUNED, &tune,
 				sizeof(tune), -EINVAL);
+		message(&attack, "node, from node 2", KDSM_MESSAGE_NODE_TOLD, &third, sizeof(third),
+			-EINVAL);
 		/* Any node may send these, if the region exists. */
 		message(&attack, "push, from node 2", KDSM_MESSAGE_BLOCK_PUSH, &push, sizeof(push),
 			-ENOENT);

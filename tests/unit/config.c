@@ -325,6 +325,29 @@ static void loads_files(void **state)
 	assert_string_equal(error, "/dev/zero: longer than 1048576 bytes; is this a kdsm.conf?");
 }
 
+/* A node that is given alone: kdsmctl node add */
+static void takes_one_node(void **state)
+{
+	struct config_node node;
+	char text[INET6_ADDRSTRLEN];
+
+	(void)state;
+	assert_int_equal(config_node(&node, "192.0.2.26", "rack1", error, sizeof(error)), 0);
+	assert_string_equal(config_address(&node, text), "192.0.2.26");
+	assert_string_equal(node.location, "rack1");
+	assert_int_equal(config_node(&node, "2001:db8::1", NULL, error, sizeof(error)), 0);
+	assert_int_equal(node.family, AF_INET6);
+	assert_string_equal(node.location, "");
+	assert_int_equal(config_node(&node, "224.0.0.1", NULL, error, sizeof(error)), -1);
+	assert_string_equal(error,
+			    "node: 224.0.0.1 is not the address of one machine; give the address of its RDMA interface");
+	assert_int_equal(config_node(&node, "192.0.2.26", "", error, sizeof(error)), -1);
+	assert_string_equal(error, "node: the location is empty; leave it out");
+	assert_int_equal(config_node(&node, "192.0.2.26", "a b", error, sizeof(error)), -1);
+	assert_string_equal(error, "node: location 'a b' must be printable, without spaces");
+	assert_int_equal(config_node(&node, "192.0.2.26", "a//b", error, sizeof(error)), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +363,7 @@ int main(void)
 		cmocka_unit_test(takes_as_many_nodes_as_may_be),
 		cmocka_unit_test(survives_noise),
 		cmocka_unit_test(loads_files),
+		cmocka_unit_test(takes_one_node),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -21,6 +21,9 @@ int command_status(int argc, char **argv);
 int key_make(int argc, char **argv);
 int key_load(int argc, char **argv);
 int key_retire(int argc, char **argv);
+/* node.c */
+int node_add(int argc, char **argv);
+int node_remove(int argc, char **argv);
 /* stats.c */
 int command_stats(int argc, char **argv);
 /* top.c, monitor.c, metrics.c */

@@ -145,6 +145,24 @@ static int parse_location(struct parser *p, const char *word,
 	return 0;
 }
 
+int config_node(struct config_node *node, const char *address, const char *location, char *error,
+		size_t error_size)
+{
+	struct parser parser = { .name = "node", .error = error, .error_size = error_size };
+
+	memset(node, 0, sizeof(*node));
+	if (parse_address(&parser, address, node))
+		return -1;
+	if (!location)
+		return 0;
+	for (const char *c = location; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return fail(&parser, "location '%s' must be printable, without spaces",
+				    location);
+	return *location ? parse_location(&parser, location, node) :
+			   fail(&parser, "the location is empty; leave it out");
+}
+
 static int parse_node(struct parser *p, char **words, unsigned int count)
 {
 	struct config *config = p->config;

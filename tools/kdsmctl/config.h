@@ -48,6 +48,13 @@ int config_load(struct config *config, const char *path, char *error,
 const char *config_address(const struct config_node *node, char *buffer);
 
 /*
+ * Fill *node from the words of a line: an address, and a location or NULL. Returns 0, or -1 with a
+ * sentence in error.
+ */
+int config_node(struct config_node *node, const char *address, const char *location, char *error,
+		size_t error_size);
+
+/*
  * Derive the UUID of a cluster from its name and node table, which must be complete. All nodes
  * that have the same name and table derive the same UUID. Returns 0, or -1 without memory.
  */

@@ -28,6 +28,12 @@ static const struct cli_command key_commands[] = {
 	{ 0 }
 };
 
+static const struct cli_command node_commands[] = {
+	{ "add", "Add a node to a cluster that is up", node_add, NULL },
+	{ "remove", "Remove the last node from a cluster that is up", node_remove, NULL },
+	{ 0 }
+};
+
 static const struct cli_command commands[] = {
 	{ "up", "Bring this node of a cluster up", command_up, NULL },
 	{ "down", "Take this node down", command_down, NULL },
@@ -39,6 +45,7 @@ static const struct cli_command commands[] = {
 	{ "monitor", "Show events of the cluster as they happen", command_monitor, NULL },
 	{ "metrics", "Print metrics of this node for Prometheus", command_metrics, NULL },
 	{ "key", "Make and change the key of a cluster", NULL, key_commands },
+	{ "node", "Add and remove nodes", NULL, node_commands },
 	{ "region", "Show, change and destroy regions", NULL, region_commands },
 	{ "lock", "Show and change locks", NULL, lock_commands },
 	{ 0 }

@@ -35,6 +35,9 @@ static const struct event {
 	[KDSM_EVENT_FAULT_FAILED] = { "fault-failed",
 		"a program got SIGBUS: no memory, or no node that has the block", ERRNO },
 	[KDSM_EVENT_LOCK_DEAD] = { "lock-dead", "a thread died with the lock", LOCK },
+	[KDSM_EVENT_NODE_ADDED] = { "node-added", "the node was added to the cluster", NONE },
+	[KDSM_EVENT_NODE_REMOVED] = { "node-removed", "the node was removed from the cluster",
+		NONE },
 };
 
 struct show {

@@ -140,7 +140,10 @@ static int ask(struct module *module, enum kdsm_cmd cmd, uint32_t node, uint32_t
 	return module_list(module, reply, &part);
 }
 
-/* The node may have stopped to answer since: then it has this error, and the survey goes on. */
+/*
+ * The node may have stopped to answer since, or may have been removed (EINVAL): then it has this
+ * error, and the survey goes on.
+ */
 static int take_details(struct survey *survey, struct module *module, uint32_t timeout,
 			struct node_report *report)
 {
@@ -151,6 +154,8 @@ static int take_details(struct survey *survey, struct module *module, uint32_t t
 			    survey);
 	if (!error)
 		error = ask(module, KDSM_CMD_NODE_LOCKS, report->node, timeout, take_lock, survey);
+	if (error == -EINVAL)
+		error = -EHOSTDOWN;
 	if (error != -EHOSTDOWN && error != -ETIMEDOUT && error != -EIO)
 		return error;
 	report->error = -error;

@@ -117,6 +117,7 @@ static void region_json(attrs at, void *data)
 	json_number(region, "id", attr_u32(at, KDSM_A_REGION_ID));
 	json_text(region, "name", attr_string(at, KDSM_A_REGION_NAME));
 	json_text(region, "policy", policy_name(attr_u32(at, KDSM_A_REGION_POLICY)));
+	json_number(region, "nodes", attr_u32(at, KDSM_A_REGION_NODES));
 	json_number(region, "size", attr_u64(at, KDSM_A_REGION_SIZE));
 	json_number(region, "part_size", attr_u64(at, KDSM_A_REGION_PART_SIZE));
 	json_number(region, "block_size", attr_u32(at, KDSM_A_REGION_BLOCK_SIZE));
@@ -261,6 +262,7 @@ static void show_text(attrs at, const struct show *show)
 
 	printf("%-26s %s\n", "region", show->name);
 	printf("%-26s %s\n", "policy", policy_name(attr_u32(at, KDSM_A_REGION_POLICY)));
+	printf("%-26s %u\n", "nodes", attr_u32(at, KDSM_A_REGION_NODES));
 	printf("%-26s %s\n", "size", human_bytes(attr_u64(at, KDSM_A_REGION_SIZE), size));
 	printf("%-26s %s\n", "held here",
 	       human_bytes(attr_u64(at, KDSM_A_REGION_RESIDENT), size));

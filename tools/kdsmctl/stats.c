@@ -178,7 +178,7 @@ static void show_rates(const struct sample *old, const struct sample *new, bool 
 
 	if (!rates)
 		return;
-	/* A restart since the last sample may have changed the number of nodes. */
+	/* The number of nodes may have changed since the last sample. */
 	for (size_t i = 0; i < new->count; i++)
 		rates[i] = rate(i < old->count ? &old->rows[i] : &new->rows[i],
 				&new->rows[i], seconds);

@@ -135,8 +135,8 @@ static int probe(struct module *module, unsigned int node)
 	return module_send(module, NULL, NULL);
 }
 
-static void name_silent_nodes(const struct config *config, const bool *answered,
-			      double seconds)
+/* errors: of the last probe of each node, 0 if it has answered */
+static void name_silent_nodes(const struct config *config, const int *errors, double seconds)
 {
 	char address[INET6_ADDRSTRLEN];
 	unsigned int named = 0;
@@ -144,14 +144,15 @@ static void name_silent_nodes(const struct config *config, const bool *answered,
 	fprintf(stderr, "%s: after %g s these nodes do not answer:",
 		program_invocation_short_name, seconds);
 	for (unsigned int i = 0; i < config->node_count; i++) {
-		if (answered[i])
+		if (!errors[i])
 			continue;
 		if (named++ == 8) {
 			fprintf(stderr, " and more");
 			break;
 		}
-		fprintf(stderr, "%s %u (%s)", named > 1 ? "," : "", i,
-			config_address(&config->nodes[i], address));
+		fprintf(stderr, "%s %u (%s%s)", named > 1 ? "," : "", i,
+			config_address(&config->nodes[i], address),
+			errors[i] == -EBADE ? ", which has another table of nodes" : "");
 	}
 	fprintf(stderr, "; this node stays up, and 'kdsmctl status' shows the others\n");
 }
@@ -164,32 +165,30 @@ static void name_silent_nodes(const struct config *config, const bool *answered,
 static int wait_for_all(struct module *module, const struct config *config,
 			unsigned int self, double seconds)
 {
-	bool answered[KDSM_MAX_NODES] = { false };
+	int errors[KDSM_MAX_NODES];
 	const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
 	double end = now() + seconds;
 	unsigned int silent = config->node_count - 1;
 
-	answered[self] = true;
+	for (unsigned int i = 0; i < config->node_count; i++)
+		errors[i] = i == self ? 0 : -EHOSTDOWN;
 	while (silent) {
 		for (unsigned int i = 0; i < config->node_count; i++) {
-			int error;
-
-			if (answered[i])
+			if (!errors[i])
 				continue;
-			error = probe(module, i);
-			if (!error) {
-				answered[i] = true;
+			errors[i] = probe(module, i);
+			if (!errors[i]) {
 				silent--;
-			} else if (error == -EPERM || error == -EINVAL ||
-				   error == -ENETDOWN) {
-				module_complain(module, "probe the other nodes", error);
+			} else if (errors[i] == -EPERM || errors[i] == -EINVAL ||
+				   errors[i] == -ENETDOWN) {
+				module_complain(module, "probe the other nodes", errors[i]);
 				return EXIT_FAILURE;
 			}
 			if (now() >= end)
 				break;
 		}
 		if (silent && now() >= end) {
-			name_silent_nodes(config, answered, seconds);
+			name_silent_nodes(config, errors, seconds);
 			return EX_TEMPFAIL;
 		}
 		if (silent)

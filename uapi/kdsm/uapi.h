@@ -160,6 +160,8 @@ struct kdsm_region_segment {
  *   -EFBIG	size is above 256 TiB
  *   -ENOSPC	there are 4096 regions, or no range of addresses is free: all regions
  *		together have 48 TiB
+ *   -ENXIO	the region was created before this node was added
+ *   -EBADE	the region cannot be created, because the tables of nodes differ
  *   -EHOSTDOWN	a node that must take part cannot be reached
  *   -EIO, -ETIMEDOUT	a node did not answer; the caller may repeat the call
  */
@@ -179,7 +181,7 @@ struct kdsm_region_open {
 				 */
 	__u64 base;		/* (out) address of the mapping, in every process */
 	__u32 segments;		/* number in segment[]; 0: one, of block_size; (out) at least 1 */
-	__u32 reserved;		/* 0 */
+	__u32 nodes;		/* (out) that take part in the region: numbers 0 to nodes - 1 */
 	struct kdsm_region_segment segment[KDSM_MAX_SEGMENTS];	/* (out) */
 };
 
@@ -493,14 +495,15 @@ struct kdsm_wake {
 
 /*
  * KDSM_IOC_SETTLE: wait until the nodes of a set see all puts of this node that were complete
- * before the call. Then the CPUs of these nodes, and gets of all nodes, see them. The number
- * of this node in the set means nothing. Any open file can be used.
+ * before the call. Then the CPUs of these nodes, and gets of all nodes, see them. The module
+ * ignores this node, and nodes that are not in the cluster, because a node may have been removed
+ * since the puts. Any open file can be used.
  *
  * The module sends a message on each connection to these nodes that carried puts, of any
  * process, since it was last settled; all messages are in flight together.
  *
- * -ENETDOWN: the cluster is not up. -EINVAL: there is no such node. -EHOSTDOWN: a node cannot
- * be reached. -EIO: a connection broke; the caller may repeat the call.
+ * -ENETDOWN: the cluster is not up. -EHOSTDOWN: a node cannot be reached. -EIO: a connection
+ * broke; the caller may repeat the call.
  */
 struct kdsm_settle {
 	__u32 argsz;

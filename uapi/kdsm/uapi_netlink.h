@@ -25,7 +25,8 @@
  *				DEVICE, KEY, KEY_FORMER, the REFUSED_* counters and
  *				MEMORY. -ENETDOWN.
  * KDSM_CMD_PROBE (admin)	Connect to NODE_ID and exchange one message. -EHOSTDOWN,
- *				-ETIMEDOUT, -EINVAL (no such node), -ENETDOWN.
+ *				-ETIMEDOUT, -EINVAL (no such node), -ENETDOWN. -EBADE: the
+ *				node answers, and has another number of nodes.
  * KDSM_CMD_PEERS		Dump, one message a node: NODE_ID, NODE_ADDRESS,
  *				NODE_LOCATION, PEER_STATE, PEER_CONNECTS, PEER_ERRORS.
  * KDSM_CMD_STATS		Dump, one message a node: NODE_ID and STATS.
@@ -62,6 +63,22 @@
  *				does not answer. -ENETDOWN.
  * KDSM_CMD_EVENT		Sent to the multicast group KDSM_GENL_EVENTS, never by a
  *				program: EVENT, EVENT_TIME, and what enum kdsm_event says.
+ * KDSM_CMD_NODE_ADD (admin)	Add a node to all nodes that are up. NODE_ID is the next number,
+ *				NODE_ADDRESS is required, NODE_LOCATION optional. The node takes
+ *				part in the regions that are created from then on, and comes up
+ *				by KDSM_CMD_UP with the table that includes it. Nodes that have
+ *				the node already ignore the command. -EINVAL: not the next
+ *				number. -EEXIST: the number has another address or location.
+ *				-EADDRINUSE: another node has the address. -EAFNOSUPPORT: the
+ *				other nodes have addresses of another kind. -EHOSTDOWN, -EIO,
+ *				-ETIMEDOUT: some nodes may lack the node: repeat the command.
+ *				-ENETDOWN.
+ * KDSM_CMD_NODE_REMOVE (admin)	Remove node NODE_ID, the last one, from all other nodes. The
+ *				node need not be up. -EINVAL: not the last one, node 0, or
+ *				the node that executes the command. -EBUSY: the node takes part
+ *				in a region, which has REGION_NODES above NODE_ID. -EHOSTDOWN,
+ *				-EIO, -ETIMEDOUT: some nodes may still have the node: repeat
+ *				the command. -ENETDOWN.
  *
  * -EINVAL: an attribute is missing or malformed. -ERANGE: a number, string or nest is out of
  * its bounds. -EPERM: the caller lacks CAP_NET_ADMIN. An error has an extended
@@ -88,6 +105,8 @@ enum kdsm_cmd {
 	KDSM_CMD_NODE_LOCKS,
 	KDSM_CMD_LATENCIES,
 	KDSM_CMD_EVENT,
+	KDSM_CMD_NODE_ADD,
+	KDSM_CMD_NODE_REMOVE,
 	__KDSM_CMD_LAST,
 };
 
@@ -194,6 +213,7 @@ enum kdsm_attr {
 	KDSM_A_EVENT,		/* u32, enum kdsm_event */
 	KDSM_A_EVENT_TIME,	/* u64: time of CLOCK_REALTIME, in ns */
 	KDSM_A_EVENT_VALUE,	/* u64: see enum kdsm_event */
+	KDSM_A_REGION_NODES,	/* u32: nodes that take part, numbers 0 to this - 1 */
 	__KDSM_A_LAST,
 };
 
@@ -323,6 +343,8 @@ enum kdsm_event {
 	KDSM_EVENT_FAULT_FAILED,
 	/* A thread of this node died with lock EVENT_VALUE: REGION_ID, REGION_NAME */
 	KDSM_EVENT_LOCK_DEAD,
+	KDSM_EVENT_NODE_ADDED,	/* this node added NODE_ID to its table of nodes */
+	KDSM_EVENT_NODE_REMOVED,	/* this node removed NODE_ID from its table of nodes */
 	__KDSM_EVENT_LAST,
 };
 

@@ -364,7 +364,7 @@ void attack_blocks(struct attack *attack)
 {
 	struct kdsm_wire_region add = { .name = "wire-coherent", .id = 0x7778,
 		.segments = ONE_SEGMENT(4096), .part_size = 4 << 20, .base = 0x200000000000ULL,
-		.mode = 0600 };
+		.nodes = attack->hello.nodes, .mode = 0600 };
 	const struct kdsm_wire_block block = { .id = add.id, .index = 512,
 		.handover.from = UINT16_MAX };
 	struct kdsm_wire_header reply;

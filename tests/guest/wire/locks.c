@@ -117,7 +117,7 @@ void attack_locks(struct attack *attack)
 {
 	struct kdsm_wire_region add = { .name = "wire-locks", .id = REGION,
 		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
-		.part_size = 4 << 20,
+		.part_size = 4 << 20, .nodes = attack->hello.nodes,
 		.base = 0x200000000000ULL, .mode = 0600 };
 
 	tap_result(attack_add(attack, &add), 0, "add of a region for locks");

@@ -178,7 +178,8 @@ static void memory(void)
 {
 	const struct kdsm_wire_region add = { .name = "stranger", .id = 0x7778,
 		.policy = KDSM_POLICY_PARTITIONED, .segments = ONE_SEGMENT(4096),
-		.part_size = 4 << 20, .base = 0x200000000000ULL, .mode = 0600 };
+		.part_size = 4 << 20, .base = 0x200000000000ULL,
+		.nodes = scene->hello.nodes, .mode = 0600 };
 	const struct kdsm_wire_keys keys = { .id = add.id };
 	const struct kdsm_wire_atomic look = { .id = add.id, .offset = 4096 };
 	static const enum ibv_wr_opcode opcodes[] = {

@@ -285,7 +285,7 @@ static void node_start(struct node *node, unsigned int number)
 	memory_start(&node->twins, number, "twin", region_pages());
 	memory_start(&node->stamps, number, "stamp",
 		     kdsm_stamps_size(config.region_blocks) >> PAGE_SHIFT);
-	kdsm_coherence_init(coherence, sim_fabric(number), 7, config.policy,
+	kdsm_coherence_init(coherence, sim_fabric(number), sim.nodes, 7, config.policy,
 			    region_pages() * PAGE_SIZE, segments, config.segments,
 			    config.contiguous_homes);
 	coherence->mapping = &mapping_ops;

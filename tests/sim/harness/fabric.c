@@ -33,11 +33,6 @@ unsigned int kdsm_fabric_node(const struct kdsm_fabric *fabric)
 	return fabric->node;
 }
 
-unsigned int kdsm_fabric_nodes(const struct kdsm_fabric *fabric)
-{
-	return sim.nodes;
-}
-
 void sim_cut(unsigned int node, u64 from, u64 until)
 {
 	links[node].from = from;

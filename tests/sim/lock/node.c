@@ -201,6 +201,7 @@ static void node_start(struct node *node, unsigned int number)
 	node->turn.life = 1000;
 	node->turn.serial = sim_below(1000);
 	node->turn.number = 3;
+	node->turn.nodes = sim.nodes;
 	kdsm_turn_init(&node->turn);
 	node->pass.fabric = fabric;
 	node->pass.ops = &pass_ops;
@@ -212,7 +213,7 @@ static void node_start(struct node *node, unsigned int number)
 	node->reader.pass.home = config.home;
 	node->reader.pass.life = 1000;
 	node->reader.ops = &reader_ops;
-	if (kdsm_reader_home_init(&node->reader))
+	if (kdsm_reader_home_init(&node->reader, sim.nodes))
 		sim_fail(SIM_NONE, "no memory at the start");
 }
 
@@ -231,7 +232,7 @@ static void open_run(void *arg)
 			kdsm_home_exit(other);
 		memset(&reader, 0, sizeof(reader));
 		reader.pass.fabric = sim_fabric(config.home);
-		if (!kdsm_reader_home_init(&reader))
+		if (!kdsm_reader_home_init(&reader, sim.nodes))
 			kdsm_reader_home_exit(&reader);
 		shared = kdsm_ranks_create(topology);
 		if (shared)
