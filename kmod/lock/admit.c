@@ -12,7 +12,7 @@ void kdsm_home_revoke(struct kdsm_lock_home *home)
 	home->state = KDSM_HOME_REVOKING;
 	kdsm_gate_close(&home->gate);
 	kdsm_home_shut(home);
-	home->ops->work(home);
+	kdsm_part_changed(&home->part);
 }
 
 void kdsm_home_shut(struct kdsm_lock_home *home)
@@ -30,8 +30,6 @@ int kdsm_home_serve_enter(struct kdsm_lock_home *home, struct kdsm_request *requ
 	bool strike;
 	int err;
 
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
 	spin_lock_bh(&home->lock);
 	err = kdsm_gate_enter(&home->gate, request->from, wire, &mode, &strike);
 	if (strike)
@@ -56,15 +54,13 @@ int kdsm_home_serve_left(struct kdsm_lock_home *home, struct kdsm_request *reque
 	const struct kdsm_wire_pass *wire = request->data;
 	bool shut;
 
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
 	spin_lock_bh(&home->lock);
 	if (le16_to_cpu(wire->flags) & KDSM_PASS_DISMISSED) {
 		if (le64_to_cpu(wire->request) == home->dismissal)
 			__clear_bit(request->from, home->undismissed);
-		shut = bitmap_empty(home->undismissed, home->nodes);
+		shut = bitmap_empty(home->undismissed, home->part.nodes);
 		if (shut)
-			bitmap_zero(home->dismissed, home->nodes);
+			bitmap_zero(home->dismissed, home->part.nodes);
 	} else {
 		shut = kdsm_gate_leave(&home->gate, request->from, le64_to_cpu(wire->life),
 				       le64_to_cpu(wire->request));

@@ -8,11 +8,7 @@
 #ifndef KDSM_LOCK_GATE_H
 #define KDSM_LOCK_GATE_H
 
-#include <linux/spinlock.h>
-#include <linux/types.h>
-#include <kdsm/uapi.h>
-
-#include "fabric/fabric.h"
+#include "part.h"
 
 /* ---- a parent's part ---- */
 
@@ -98,29 +94,14 @@ enum kdsm_pass_state {
 	KDSM_PASS_LOST,		/* the home does not know the lock */
 };
 
-struct kdsm_pass;
-
-struct kdsm_pass_ops {
-	/* The state changed. In any context, without locks. */
-	void (*changed)(struct kdsm_pass *pass);
-	/* The parent to ask now; the home, if pass->era is 0. By tasks. */
-	unsigned int (*parent)(struct kdsm_pass *pass);
-	/* A node does not answer this one. By tasks. */
-	void (*missed)(struct kdsm_pass *pass, unsigned int node);
-};
-
 struct kdsm_pass {
 	/* Set by the caller of kdsm_pass_init() */
-	struct kdsm_fabric *fabric;
-	const struct kdsm_pass_ops *ops;
-	u32 region, number;
-	unsigned int home;		/* of the lock */
+	struct kdsm_part part;
 	u16 level;			/* 0: of a reader; KDSM_PASS_HOME: of a reader home */
 	u64 life;
 
 	spinlock_t lock;		/* guards the fields below */
 	enum kdsm_pass_state state;
-	bool busy;
 	u64 request;
 	u64 order;			/* of the last ADMIT or REVOKE for this request */
 	unsigned int parent;		/* ASKING to LEAVING */
@@ -138,9 +119,10 @@ struct kdsm_pass {
 	u16 owed_to;			/* LEFT is owed to this node; KDSM_NOBODY: to none */
 	u64 owed, owed_life;		/* for this request of this life */
 	u64 dismissal, dismissed;	/* numbers of the last DISMISS, and of the last answered */
-	u64 asked, left;		/* messages */
 };
 
+/* Of the user of the protocol, for tasks: the parent that a reader asks; the home, if era is 0 */
+unsigned int kdsm_pass_parent(struct kdsm_pass *pass);
 void kdsm_pass_init(struct kdsm_pass *pass);
 /* Ask to read. No effect unless NONE. */
 void kdsm_pass_want(struct kdsm_pass *pass);
@@ -152,9 +134,9 @@ bool kdsm_pass_is_once(struct kdsm_pass *pass);
 void kdsm_pass_strike(struct kdsm_pass *pass, unsigned int node);
 /* The home, or the parent, gave this node up. Returns true if it was inside. */
 bool kdsm_pass_out(struct kdsm_pass *pass);
-/* As kdsm_pass_out(), without a call of changed() */
+/* As kdsm_pass_out(), without a call of kdsm_part_changed() */
 bool kdsm_pass_reset(struct kdsm_pass *pass);
-/* Send the messages that the state requires; see kdsm_turn_advance(). For tasks. */
+/* See part.h */
 u64 kdsm_pass_advance(struct kdsm_pass *pass);
 int kdsm_pass_serve_admit(struct kdsm_pass *pass, struct kdsm_request *request);
 int kdsm_pass_serve_revoke(struct kdsm_pass *pass, struct kdsm_request *request);
@@ -162,25 +144,15 @@ int kdsm_pass_serve_dismiss(struct kdsm_pass *pass, struct kdsm_request *request
 
 /* ---- a reader home ---- */
 
-struct kdsm_reader_home;
-
-struct kdsm_reader_home_ops {
-	/* There is something to send: call kdsm_reader_home_advance(). In any context. */
-	void (*work)(struct kdsm_reader_home *reader);
-};
-
 /* At each node that others ask for the right to read */
 struct kdsm_reader_home {
-	/* Set by the caller of kdsm_reader_home_init() */
-	struct kdsm_pass pass;		/* fabric, region, number, home and life */
-	const struct kdsm_reader_home_ops *ops;
-	void *owner;			/* for ops */
+	/* part and life are set by the caller of kdsm_reader_home_init() */
+	struct kdsm_pass pass;
 
 	spinlock_t lock;		/* guards the fields below; taken before pass.lock */
 	struct kdsm_gate gate;
-	bool busy;
 	u64 again;			/* repeat messages at this time, in ns; 0: none */
-	u64 messages;
+	u64 messages;			/* to children on other nodes */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -107,10 +107,9 @@ static int kdsm_ioctl_lock_take(struct kdsm_lock_file *file, void __user *user)
 	lock = kdsm_lock_for(file, args.number, args.thread, &owner);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
-	if (!(args.flags & KDSM_LOCK_READ))
-		return kdsm_lock_take(lock, owner, args.flags, args.timeout);
-	return lock->readers ? kdsm_read_take(lock->readers, owner, args.flags, args.timeout) :
-			       -EINVAL;
+	if (args.flags & KDSM_LOCK_READ && lock->kind != KDSM_LOCK_RMA_RW)
+		return -EINVAL;
+	return kdsm_lock_take(lock, owner, args.flags, args.timeout);
 }
 
 static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, void __user *user, bool give)
@@ -130,7 +129,7 @@ static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, void __user *user, 
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
 	if (args.flags & KDSM_LOCK_READ)
-		return lock->readers ? kdsm_read_give(lock->readers, args.thread) : -EINVAL;
+		return lock->kind == KDSM_LOCK_RMA_RW ? kdsm_read_give(lock, args.thread) : -EINVAL;
 	return give ? kdsm_lock_give(lock, args.thread) : kdsm_lock_consistent(lock, args.thread);
 }
 
@@ -160,20 +159,15 @@ static int kdsm_ioctl_lock_set(struct kdsm_lock_file *file, void __user *user)
 static int kdsm_lock_add_up(const struct kdsm_lock *lock, u64 *stats)
 {
 	const struct kdsm_turn_stats *turn = &lock->turn.stats;
-	const struct kdsm_readers *readers = lock->readers;
-	const struct kdsm_reader_home *reader = NULL;
-	u64 messages = turn->messages;
+	const struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+	u64 messages = lock->turn.part.messages + lock->pass.part.messages;
 
 	if (lock->home) {
-		messages += lock->home->messages;
+		messages += lock->home->part.messages;
 		stats[KDSM_LOCK_STAT_SWITCHES] = lock->home->switches;
 	}
-	if (readers) {
-		messages += readers->pass.asked + readers->pass.left;
-		reader = kdsm_readers_home_now(readers);
-	}
 	if (reader) {
-		messages += reader->messages + reader->pass.asked + reader->pass.left;
+		messages += reader->messages + reader->pass.part.messages;
 		stats[KDSM_LOCK_STAT_READERS_IN_ROW] = reader->gate.most;
 	}
 	stats[KDSM_LOCK_STAT_ENTERED] = turn->asked + turn->free;
@@ -191,7 +185,7 @@ static void kdsm_lock_describe(struct kdsm_lock *lock, struct kdsm_lock_info *ar
 	args->number = lock->number;
 	args->kind = lock->kind;
 	args->levels = lock->levels;
-	args->home = lock->turn.home;
+	args->home = lock->turn.part.home;
 	strscpy_pad(args->name, lock->name, sizeof(args->name));
 	mutex_lock(&lock->mutex);
 	args->settings = lock->settings;

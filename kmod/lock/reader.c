@@ -15,7 +15,7 @@ int kdsm_reader_home_init(struct kdsm_reader_home *reader)
 	spin_lock_init(&reader->lock);
 	kdsm_pass_init(&reader->pass);
 	reader->pass.level = KDSM_PASS_HOME;
-	err = kdsm_gate_init(&reader->gate, kdsm_fabric_nodes(reader->pass.fabric));
+	err = kdsm_gate_init(&reader->gate, reader->pass.part.nodes);
 	if (err)
 		kdsm_gate_exit(&reader->gate);
 	return err;
@@ -73,8 +73,8 @@ static bool kdsm_reader_home_tell(struct kdsm_reader_home *reader, bool again)
 
 	for (;; node++) {
 		wire = (struct kdsm_wire_pass) {
-			.id = cpu_to_le32(pass->region),
-			.number = cpu_to_le16(pass->number),
+			.id = cpu_to_le32(pass->part.region),
+			.number = cpu_to_le16(pass->part.number),
 			.node = cpu_to_le16(pass->from),
 			.era = cpu_to_le64(pass->era),
 			.flags = cpu_to_le16(pass->flags),
@@ -83,9 +83,9 @@ static bool kdsm_reader_home_tell(struct kdsm_reader_home *reader, bool again)
 		if (type == KDSM_MESSAGE_TYPES)
 			return any;
 		any = true;
-		reader->messages += node != kdsm_fabric_node(pass->fabric);
+		reader->messages += node != pass->part.node;
 		spin_unlock_bh(&reader->lock);
-		kdsm_message_start(pass->fabric, node, type, &wire, sizeof(wire));
+		kdsm_message_start(pass->part.fabric, node, type, &wire, sizeof(wire));
 		spin_lock_bh(&reader->lock);
 	}
 }
@@ -96,11 +96,6 @@ u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 	bool again;
 
 	spin_lock_bh(&reader->lock);
-	if (reader->busy) {
-		spin_unlock_bh(&reader->lock);
-		return 0;
-	}
-	reader->busy = true;
 	do {
 		again = kdsm_reader_home_follow(reader);
 		now = ktime_get_ns();
@@ -115,7 +110,6 @@ u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 	} while (again);
 	if (reader->gate.state == KDSM_GATE_ONCE || reader->gate.state == KDSM_GATE_CLOSING)
 		delay = KDSM_PASS_RETRY;
-	reader->busy = false;
 	spin_unlock_bh(&reader->lock);
 	return delay;
 }
@@ -135,7 +129,7 @@ void kdsm_reader_home_strike(struct kdsm_reader_home *reader, unsigned int node)
 	if (kdsm_gate_is_doomed(&reader->gate, node))
 		kdsm_gate_strike(&reader->gate, node);
 	spin_unlock_bh(&reader->lock);
-	reader->ops->work(reader);
+	kdsm_part_changed(&reader->pass.part);
 }
 
 /* The readers of this parent are dismissed by the home, which has given it up. */
@@ -145,7 +139,7 @@ void kdsm_reader_home_out(struct kdsm_reader_home *reader)
 	kdsm_pass_reset(&reader->pass);
 	kdsm_gate_clear(&reader->gate);
 	spin_unlock_bh(&reader->lock);
-	reader->ops->work(reader);
+	kdsm_part_changed(&reader->pass.part);
 }
 
 int kdsm_reader_home_serve_enter(struct kdsm_reader_home *reader, struct kdsm_request *request)
@@ -156,8 +150,6 @@ int kdsm_reader_home_serve_enter(struct kdsm_reader_home *reader, struct kdsm_re
 	bool strike;
 	int err;
 
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
 	spin_lock_bh(&reader->lock);
 	err = kdsm_gate_enter(&reader->gate, request->from, wire, &mode, &strike);
 	if (strike)
@@ -171,7 +163,7 @@ int kdsm_reader_home_serve_enter(struct kdsm_reader_home *reader, struct kdsm_re
 	spin_unlock_bh(&reader->lock);
 	request->reply_length = sizeof(*reply);
 	if (mode == KDSM_ADMIT_LATER)
-		reader->ops->work(reader);
+		kdsm_part_changed(&reader->pass.part);
 	return err;
 }
 
@@ -179,12 +171,10 @@ int kdsm_reader_home_serve_left(struct kdsm_reader_home *reader, struct kdsm_req
 {
 	const struct kdsm_wire_pass *wire = request->data;
 
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
 	spin_lock_bh(&reader->lock);
 	kdsm_gate_leave(&reader->gate, request->from, le64_to_cpu(wire->life),
 			le64_to_cpu(wire->request));
 	spin_unlock_bh(&reader->lock);
-	reader->ops->work(reader);
+	kdsm_part_changed(&reader->pass.part);
 	return 0;
 }

@@ -76,8 +76,8 @@ static int kdsm_slot_settle(struct kdsm_turn *turn, unsigned int node)
 	int err;
 
 	__set_bit(node, nodes);
-	err = kdsm_fabric_settle(turn->fabric, nodes, &messages);
-	turn->stats.messages += messages;
+	err = kdsm_fabric_settle(turn->part.fabric, nodes, &messages);
+	turn->part.messages += messages;
 	return err;
 }
 
@@ -93,17 +93,17 @@ static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode, uns
 		.opcode = opcode, .node = node, .offset = kdsm_locks_signature(lock),
 		.length = length, .data = &lock->sign->wire,
 	};
-	lock->puts += node != turn->node && opcode == KDSM_OP_PUT;
-	lock->gets += node != turn->node && opcode == KDSM_OP_GET;
-	kdsm_batch_init(&batch, turn->fabric, turn->memory);
+	lock->puts += node != turn->part.node && opcode == KDSM_OP_PUT;
+	lock->gets += node != turn->part.node && opcode == KDSM_OP_GET;
+	kdsm_batch_init(&batch, turn->part.fabric, turn->memory);
 	/* Not if the home has given up this node since. The slots of other nodes are only read. */
-	if (node == turn->home)
-		batch.tie = kdsm_fabric_tie(turn->fabric, node);
+	if (node == turn->part.home)
+		batch.tie = kdsm_fabric_tie(turn->part.fabric, node);
 	kdsm_batch_add(&batch, op);
 	kdsm_batch_post(&batch);
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	kdsm_batch_finish(&batch);
-	if (!op->status && node != turn->node && opcode == KDSM_OP_PUT)
+	if (!op->status && node != turn->part.node && opcode == KDSM_OP_PUT)
 		return kdsm_slot_settle(turn, node);
 	return op->status;
 }
@@ -243,7 +243,7 @@ static int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
 /* As kdsm_lock_sign_failed(), for the slot of a node that may be dead */
 static int kdsm_lock_slot_failed(struct kdsm_lock *lock, unsigned int node, int err)
 {
-	if (err && kdsm_fabric_is_away(lock->turn.fabric, node))
+	if (err && kdsm_fabric_is_away(lock->turn.part.fabric, node))
 		return -EOWNERDEAD;
 	return kdsm_lock_sign_failed(lock->sign, err);
 }
@@ -253,13 +253,13 @@ int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node)
 	struct kdsm_lock_sign *sign = lock->sign;
 	int err;
 
-	if (!sign || node == lock->turn.node || node == KDSM_NOBODY)
+	if (!sign || node == lock->turn.part.node || node == KDSM_NOBODY)
 		return 0;
 	mutex_lock(&sign->mutex);
 	err = kdsm_slot_access(lock, KDSM_OP_GET, node, sizeof(sign->wire));
 	err = kdsm_lock_slot_failed(lock, node, err);
 	if (!err)
-		err = kdsm_slot_access(lock, KDSM_OP_PUT, lock->turn.node, sizeof(sign->wire));
+		err = kdsm_slot_access(lock, KDSM_OP_PUT, lock->turn.part.node, sizeof(sign->wire));
 	mutex_unlock(&sign->mutex);
 	return err;
 }
@@ -275,7 +275,7 @@ int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node)
 		 * One of the slots has the signature with the writes of the holders before the one
 		 * that died. The slot of a node that does not answer is missing.
 		 */
-		for (node = 0; node < lock->turn.nodes; node++)
+		for (node = 0; node < lock->turn.part.nodes; node++)
 			kdsm_lock_adopt_from(lock, node);
 	} else {
 		err = kdsm_lock_slot_failed(lock, node, kdsm_lock_adopt_from(lock, node));
