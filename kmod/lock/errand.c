@@ -175,15 +175,9 @@ static u64 kdsm_home_grant(struct kdsm_lock_home *home)
 /* The holder that the word named does not have the lock: its life, or this request, is over. */
 static void kdsm_home_sole_denied(struct kdsm_lock_home *home, u64 life)
 {
-	u64 was = FIELD_GET(KDSM_WORD_LIFE, home->sole), turn;
-	unsigned int node;
+	u64 was = FIELD_GET(KDSM_WORD_LIFE, home->sole);
 
-	for (turn = home->first + 1; turn <= home->last; turn++) {
-		node = kdsm_home_holder(home, turn);
-		home->entries[node].state = KDSM_ENTRY_QUEUED;
-		kdsm_order_add(&home->order, node, home->entries[node].threads);
-	}
-	home->last = home->first;
+	kdsm_home_recall(home);
 	if (was == (life & FIELD_MAX(KDSM_WORD_LIFE)))
 		kdsm_home_own(home, 0, home->part.node);
 	else
@@ -240,53 +234,25 @@ static u64 kdsm_home_push(struct kdsm_lock_home *home)
 
 /* ---- readers ---- */
 
-static void kdsm_home_dismiss(struct kdsm_lock_home *home, const struct kdsm_wire_pass *name)
+/* Have nodes leave whose reader home has died. Returns whether there are such nodes. */
+static bool kdsm_home_dismiss(struct kdsm_lock_home *home)
 {
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
-	struct kdsm_wire_pass wire = *name;
+	struct kdsm_wire_pass wire;
 	unsigned int i;
 
+	if (bitmap_empty(home->undismissed, home->part.nodes))
+		return false;
 	bitmap_copy(nodes, home->undismissed, home->part.nodes);
+	kdsm_home_name_pass(&home->gate, &wire);
 	wire.request = cpu_to_le64(home->dismissal);
-	for (i = 0; i < home->part.nodes; i++)
-		if (test_bit(i, home->dismissed))
-			wire.nodes[i / 64] |= cpu_to_le64(1ULL << (i % 64));
+	for_each_set_bit(i, home->dismissed, home->part.nodes)
+		wire.nodes[i / 64] |= cpu_to_le64(1ULL << (i % 64));
 	spin_unlock_bh(&home->lock);
 	kdsm_broadcast_start(home->part.fabric, nodes, KDSM_MESSAGE_READ_DISMISS, &wire,
 			     sizeof(wire));
 	spin_lock_bh(&home->lock);
-}
-
-/* Tell reader homes, and nodes whose reader home has died. Returns whether it told any. */
-static bool kdsm_home_tell(struct kdsm_lock_home *home, bool again)
-{
-	enum kdsm_message_type type;
-	struct kdsm_wire_pass wire;
-	unsigned int node = 0;
-	bool any = false;
-
-	for (;; node++) {
-		wire = (struct kdsm_wire_pass) {
-			.id = cpu_to_le32(home->part.region),
-			.number = cpu_to_le16(home->part.number),
-			.node = cpu_to_le16(home->from),
-			.era = cpu_to_le64(home->era),
-			.flags = cpu_to_le16(home->flags | KDSM_PASS_HOME),
-			.limit = cpu_to_le32(READ_ONCE(home->thresholds.t_r)),
-		};
-		if (again && !any && !bitmap_empty(home->undismissed, home->part.nodes)) {
-			kdsm_home_dismiss(home, &wire);
-			any = true;
-		}
-		type = kdsm_gate_due(&home->gate, again, &node, &wire);
-		if (type == KDSM_MESSAGE_TYPES)
-			return any;
-		any = true;
-		home->part.messages += node != home->part.node;
-		spin_unlock_bh(&home->lock);
-		kdsm_message_start(home->part.fabric, node, type, &wire, sizeof(wire));
-		spin_lock_bh(&home->lock);
-	}
+	return true;
 }
 
 /* ---- all of it ---- */
@@ -319,12 +285,13 @@ static bool kdsm_home_step(struct kdsm_lock_home *home, u64 *delay)
 
 u64 kdsm_home_advance(struct kdsm_lock_home *home)
 {
+	bool again, any;
 	u64 delay = 0;
-	bool any;
 
 	spin_lock_bh(&home->lock);
 	do {
-		any = kdsm_home_tell(home, ktime_get_ns() >= home->again);
+		again = ktime_get_ns() >= home->again;
+		any = (again && kdsm_home_dismiss(home)) | kdsm_gate_tell(&home->gate, again);
 		if (any)
 			home->again = ktime_get_ns() + KDSM_PASS_RETRY;
 		any |= kdsm_home_step(home, &delay);

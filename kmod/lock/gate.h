@@ -33,20 +33,25 @@ struct kdsm_child {
 	u8 state;		/* enum kdsm_child_state */
 };
 
-/* The owner's spinlock guards it. */
 struct kdsm_gate {
+	/* Set by the caller of kdsm_gate_init() */
+	const struct kdsm_part *part;
+	spinlock_t *lock;		/* guards the fields below */
+	/* Begin a message: fill in what is alike for all children. With the spinlock. */
+	void (*name)(const struct kdsm_gate *gate, struct kdsm_wire_pass *wire);
+
 	enum kdsm_gate_state state;
-	unsigned int nodes;
 	unsigned int waiting, inside;	/* children */
 	unsigned int next;		/* the child to admit first in the next ONCE */
 	unsigned int most;		/* children admitted in one ONCE */
 	u64 order;			/* grows when children have to leave, or need not */
 	struct kdsm_child *children;	/* by node */
 	unsigned long *untold;		/* by node: IN, and ADMIT or REVOKE was not sent yet */
+	u64 messages;			/* to children on other nodes */
 };
 
 /* Returns 0 or -ENOMEM; the caller calls kdsm_gate_exit() in any case. */
-int kdsm_gate_init(struct kdsm_gate *gate, unsigned int nodes);
+int kdsm_gate_init(struct kdsm_gate *gate);
 void kdsm_gate_exit(struct kdsm_gate *gate);
 /* SHUT: admit the children that wait; ONCE: at most limit. */
 void kdsm_gate_open(struct kdsm_gate *gate, bool once, u32 limit);
@@ -55,18 +60,15 @@ void kdsm_gate_reopen(struct kdsm_gate *gate);
 /* Let nobody in any more, and have all leave. Returns true if nobody is inside. */
 bool kdsm_gate_close(struct kdsm_gate *gate);
 /*
- * A child asks. Returns 0 and the mode; or -EAGAIN, and *strike: the same node, in a former life,
- * has to be struck off first.
+ * ENTER: a child asks. Fills in the reply and returns 0; or returns -EAGAIN, and *strike: the same
+ * node, in a former life, has to be struck off first.
  */
-int kdsm_gate_enter(struct kdsm_gate *gate, unsigned int node, const struct kdsm_wire_pass *wire,
-		    u16 *mode, bool *strike);
+int kdsm_gate_enter(struct kdsm_gate *gate, struct kdsm_request *request, bool *strike);
 /*
- * A child is not inside by this request any more. Returns true if the gate was closing or ONCE, and
- * is SHUT now.
+ * LEFT: a child is not inside by this request any more. Returns true if the gate was closing or
+ * ONCE, and is SHUT now.
  */
-bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, u64 life, u64 request);
-/* The lowest life of the node that may ask. A child that hears of a higher one takes that. */
-u64 kdsm_gate_life(const struct kdsm_gate *gate, unsigned int node);
+bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, const struct kdsm_wire_pass *wire);
 /* Forget all children, which leave without LEFT, or ask again. */
 void kdsm_gate_clear(struct kdsm_gate *gate);
 /* A child is dead. Returns as kdsm_gate_leave(). */
@@ -75,12 +77,10 @@ bool kdsm_gate_strike(struct kdsm_gate *gate, unsigned int node);
 void kdsm_gate_doom(struct kdsm_gate *gate, unsigned int node);
 bool kdsm_gate_is_doomed(const struct kdsm_gate *gate, unsigned int node);
 /*
- * The next child from *node on that has to be told something now, in *node; complete the
- * message. again: also those that were told before and have not left. Returns the type of the
- * message, or KDSM_MESSAGE_TYPES: there is none.
+ * Send ADMIT and REVOKE to children that have to be told. again: also those that were told before
+ * and have not left. Drops the spinlock meanwhile. Returns whether it sent any.
  */
-enum kdsm_message_type kdsm_gate_due(struct kdsm_gate *gate, bool again, unsigned int *node,
-				     struct kdsm_wire_pass *wire);
+bool kdsm_gate_tell(struct kdsm_gate *gate, bool again);
 
 /* ---- a child's part ---- */
 
@@ -152,7 +152,6 @@ struct kdsm_reader_home {
 	spinlock_t lock;		/* guards the fields below; taken before pass.lock */
 	struct kdsm_gate gate;
 	u64 again;			/* repeat messages at this time, in ns; 0: none */
-	u64 messages;			/* to children on other nodes */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -34,7 +34,10 @@ int kdsm_home_init(struct kdsm_lock_home *home, const struct kdsm_ranks *ranks,
 	home->undismissed = bitmap_zalloc(home->part.nodes, GFP_KERNEL);
 	err = home->entries && home->unheard && home->dismissed && home->undismissed ? 0 : -ENOMEM;
 	err = err ?: kdsm_order_init(&home->order, ranks, levels, &home->thresholds);
-	err = err ?: kdsm_gate_init(&home->gate, home->part.nodes);
+	home->gate.part = &home->part;
+	home->gate.lock = &home->lock;
+	home->gate.name = kdsm_home_name_pass;
+	err = err ?: kdsm_gate_init(&home->gate);
 	if (err)
 		kdsm_home_exit(home);
 	return err;
@@ -233,20 +236,24 @@ static void kdsm_home_queue(struct kdsm_lock_home *home, unsigned int node,
 	kdsm_home_came(home);
 }
 
+void kdsm_home_recall(struct kdsm_lock_home *home)
+{
+	unsigned int node;
+	u64 turn;
+
+	for (turn = home->first + 1; turn <= home->last; turn++) {
+		node = kdsm_home_holder(home, turn);
+		home->entries[node].state = KDSM_ENTRY_QUEUED;
+		kdsm_order_add(&home->order, node, home->entries[node].threads);
+	}
+	home->last = home->first;
+}
+
 /* The node that the word named asks by the same request: it does not know that it has the lock. */
 static void kdsm_home_returned(struct kdsm_lock_home *home, unsigned int node,
 			       const struct kdsm_wire_turn *wire)
 {
-	u64 turn;
-
-	/* The nodes that were to follow wait again. */
-	for (turn = home->first + 1; turn <= home->last; turn++) {
-		unsigned int next = kdsm_home_holder(home, turn);
-
-		home->entries[next].state = KDSM_ENTRY_QUEUED;
-		kdsm_order_add(&home->order, next, home->entries[next].threads);
-	}
-	home->last = home->first;
+	kdsm_home_recall(home);
 	home->entries[node].state = KDSM_ENTRY_QUEUED;
 	home->entries[node].serial = le64_to_cpu(wire->serial);
 	kdsm_order_add(&home->order, node, le16_to_cpu(wire->quota));

@@ -134,6 +134,8 @@ void kdsm_home_list(struct kdsm_lock_home *home);
 void kdsm_home_extend(struct kdsm_lock_home *home);
 /* The nodes with turns after this one, as a list */
 void kdsm_home_after(const struct kdsm_lock_home *home, u64 turn, struct kdsm_list *list);
+/* The nodes that were to follow the first turn wait again. */
+void kdsm_home_recall(struct kdsm_lock_home *home);
 /* Turns up to this one are over. */
 void kdsm_home_over(struct kdsm_lock_home *home, u64 turn);
 /* The node has this turn, and no later one is given out. */
@@ -153,6 +155,8 @@ void kdsm_home_came(struct kdsm_lock_home *home);
 void kdsm_home_revoke(struct kdsm_lock_home *home);
 /* The gate may be shut now: go on if it is. */
 void kdsm_home_shut(struct kdsm_lock_home *home);
+/* As name() in struct kdsm_gate */
+void kdsm_home_name_pass(const struct kdsm_gate *gate, struct kdsm_wire_pass *wire);
 
 /* survey.c */
 /* Lives of the node below this one are over. */

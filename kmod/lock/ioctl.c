@@ -163,11 +163,11 @@ static int kdsm_lock_add_up(const struct kdsm_lock *lock, u64 *stats)
 	u64 messages = lock->turn.part.messages + lock->pass.part.messages;
 
 	if (lock->home) {
-		messages += lock->home->part.messages;
+		messages += lock->home->part.messages + lock->home->gate.messages;
 		stats[KDSM_LOCK_STAT_SWITCHES] = lock->home->switches;
 	}
 	if (reader) {
-		messages += reader->messages + reader->pass.part.messages;
+		messages += reader->gate.messages + reader->pass.part.messages;
 		stats[KDSM_LOCK_STAT_READERS_IN_ROW] = reader->gate.most;
 	}
 	stats[KDSM_LOCK_STAT_ENTERED] = turn->asked + turn->free;

@@ -8,6 +8,19 @@
 
 #include "gate.h"
 
+static void kdsm_reader_home_name(const struct kdsm_gate *gate, struct kdsm_wire_pass *wire)
+{
+	const struct kdsm_pass *pass = &container_of(gate, struct kdsm_reader_home, gate)->pass;
+
+	*wire = (struct kdsm_wire_pass) {
+		.id = cpu_to_le32(pass->part.region),
+		.number = cpu_to_le16(pass->part.number),
+		.node = cpu_to_le16(pass->from),
+		.era = cpu_to_le64(pass->era),
+		.flags = cpu_to_le16(pass->flags),
+	};
+}
+
 int kdsm_reader_home_init(struct kdsm_reader_home *reader)
 {
 	int err;
@@ -15,7 +28,10 @@ int kdsm_reader_home_init(struct kdsm_reader_home *reader)
 	spin_lock_init(&reader->lock);
 	kdsm_pass_init(&reader->pass);
 	reader->pass.level = KDSM_PASS_HOME;
-	err = kdsm_gate_init(&reader->gate, reader->pass.part.nodes);
+	reader->gate.part = &reader->pass.part;
+	reader->gate.lock = &reader->lock;
+	reader->gate.name = kdsm_reader_home_name;
+	err = kdsm_gate_init(&reader->gate);
 	if (err)
 		kdsm_gate_exit(&reader->gate);
 	return err;
@@ -62,34 +78,6 @@ static bool kdsm_reader_home_follow(struct kdsm_reader_home *reader)
 	}
 }
 
-/* Send ADMIT and REVOKE to those that have to be told. Returns whether it sent any. */
-static bool kdsm_reader_home_tell(struct kdsm_reader_home *reader, bool again)
-{
-	struct kdsm_pass *pass = &reader->pass;
-	enum kdsm_message_type type;
-	struct kdsm_wire_pass wire;
-	unsigned int node = 0;
-	bool any = false;
-
-	for (;; node++) {
-		wire = (struct kdsm_wire_pass) {
-			.id = cpu_to_le32(pass->part.region),
-			.number = cpu_to_le16(pass->part.number),
-			.node = cpu_to_le16(pass->from),
-			.era = cpu_to_le64(pass->era),
-			.flags = cpu_to_le16(pass->flags),
-		};
-		type = kdsm_gate_due(&reader->gate, again, &node, &wire);
-		if (type == KDSM_MESSAGE_TYPES)
-			return any;
-		any = true;
-		reader->messages += node != pass->part.node;
-		spin_unlock_bh(&reader->lock);
-		kdsm_message_start(pass->part.fabric, node, type, &wire, sizeof(wire));
-		spin_lock_bh(&reader->lock);
-	}
-}
-
 u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 {
 	u64 delay = 0, now;
@@ -99,7 +87,7 @@ u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 	do {
 		again = kdsm_reader_home_follow(reader);
 		now = ktime_get_ns();
-		if (kdsm_reader_home_tell(reader, reader->again && now >= reader->again)) {
+		if (kdsm_gate_tell(&reader->gate, reader->again && now >= reader->again)) {
 			reader->again = ktime_get_ns() + KDSM_PASS_RETRY;
 			again = true;
 		}
@@ -144,36 +132,24 @@ void kdsm_reader_home_out(struct kdsm_reader_home *reader)
 
 int kdsm_reader_home_serve_enter(struct kdsm_reader_home *reader, struct kdsm_request *request)
 {
-	const struct kdsm_wire_pass *wire = request->data;
-	struct kdsm_wire_pass *reply = request->reply;
-	u16 mode = KDSM_ADMIT_LATER;
-	bool strike;
+	bool strike, waits;
 	int err;
 
 	spin_lock_bh(&reader->lock);
-	err = kdsm_gate_enter(&reader->gate, request->from, wire, &mode, &strike);
+	err = kdsm_gate_enter(&reader->gate, request, &strike);
 	if (strike)
 		kdsm_gate_strike(&reader->gate, request->from);
-	*reply = *wire;
-	reply->life = cpu_to_le64(kdsm_gate_life(&reader->gate, request->from));
-	reply->mode = cpu_to_le16(mode);
-	reply->node = cpu_to_le16(reader->pass.from);
-	reply->flags = cpu_to_le16(reader->pass.flags);
-	reply->era = cpu_to_le64(reader->pass.era);
+	waits = reader->gate.waiting;
 	spin_unlock_bh(&reader->lock);
-	request->reply_length = sizeof(*reply);
-	if (mode == KDSM_ADMIT_LATER)
+	if (waits)
 		kdsm_part_changed(&reader->pass.part);
 	return err;
 }
 
 int kdsm_reader_home_serve_left(struct kdsm_reader_home *reader, struct kdsm_request *request)
 {
-	const struct kdsm_wire_pass *wire = request->data;
-
 	spin_lock_bh(&reader->lock);
-	kdsm_gate_leave(&reader->gate, request->from, le64_to_cpu(wire->life),
-			le64_to_cpu(wire->request));
+	kdsm_gate_leave(&reader->gate, request->from, request->data);
 	spin_unlock_bh(&reader->lock);
 	kdsm_part_changed(&reader->pass.part);
 	return 0;
