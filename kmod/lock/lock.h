@@ -171,8 +171,9 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind);
 u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind);
 bool kdsm_lock_is_kind(u32 kind);
-bool kdsm_lock_is_sane(const struct kdsm_locks *locks, const struct kdsm_lock_settings *settings,
-		       u32 kind);
+/* Whether the settings of the mask are in their ranges */
+bool kdsm_lock_are_sane(const struct kdsm_locks *locks, struct kdsm_lock_settings *settings,
+			u32 mask);
 void kdsm_lock_settings_read(struct kdsm_lock_settings *settings,
 			     const struct kdsm_wire_lock_open *wire);
 void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,

@@ -236,6 +236,7 @@ static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *w
 	struct kdsm_lock_settings settings;
 	struct kdsm_wire_lock_open reply;
 	unsigned int length = sizeof(reply);
+	u32 kind;
 	int err;
 
 	wire->id = cpu_to_le32(region->id);
@@ -244,9 +245,11 @@ static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *w
 	if (err)
 		return err == -EIO ? -EHOSTDOWN : err;
 	kdsm_lock_settings_read(&settings, &reply);
+	kind = le32_to_cpu(reply.kind);
 	if (length != sizeof(reply) || le32_to_cpu(reply.number) >= KDSM_MAX_LOCKS ||
 	    strnlen(reply.name, sizeof(reply.name)) >= sizeof(reply.name) ||
-	    !kdsm_lock_is_sane(locks, &settings, le32_to_cpu(reply.kind)))
+	    !kdsm_lock_is_kind(kind) ||
+	    !kdsm_lock_are_sane(locks, &settings, kdsm_lock_mask(locks, kind)))
 		return -EHOSTDOWN;
 	*wire = reply;
 	return 0;
@@ -326,7 +329,8 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 	if (!lock) {
 		err = -ENOENT;
 	} else if (lock->kind != le32_to_cpu(wire->kind) ||
-		   !kdsm_lock_is_sane(region->locks, &settings, lock->kind)) {
+		   !kdsm_lock_are_sane(region->locks, &settings,
+				       kdsm_lock_mask(region->locks, lock->kind))) {
 		err = -EINVAL;
 	} else {
 		kdsm_lock_apply(lock, wire);
