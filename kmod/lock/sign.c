@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Locks of regions of policy release: a node that gets a lock sees all writes that earlier holders
- * made while they had the lock, on any node.
+ * made while they had the lock, on any node. Before a lock goes to another node, the module
+ * releases the writes of this node and leaves the signature in a *slot*; the next node adopts it
+ * before any of its threads gets the lock. Documentation/design/locks.md says which slot.
  *
- * Threads of one node share its copies, so a lock that stays at a node costs nothing. Before a lock
- * goes to another node, the module releases the writes of this node and leaves the signature in a
- * *slot*. The next node adopts the signature before any of its threads gets the lock. A signature
- * also has what its node adopted before, so the signature of the last holder suffices.
- *
- * Each node has a slot for each lock, in the memory of the lock words. A node that hands a lock
- * over writes its own slot, without the network, and the next node reads that slot: one remote
- * read for a hand-over. A node that sets a lock free writes the slot of the word's home before it
- * changes the word, and a node that finds the lock free reads the slot there: one remote write, a
- * message that settles the write, and one remote read. (The module does not post these operations
- * together with the atomics: if the first of two operations fails, the device may still execute
- * the second, and the lock would be free with an old signature.) Only the holder of a lock writes
- * a slot, and no node gets the lock from a slot that is incomplete. A node passes the lock on only
- * after it has read the slot. So a node reads a slot as a whole, unless the writer died meanwhile.
- * The check in the slot finds that.
- *
- * Reads before writes need no signature. A thread that had the lock read copies of its own node.
- * Later writes of other nodes change the copies of those nodes, and reach this node only through a
- * fault or an acquire. A copy that this node fetches after it passed the lock on may have part of a
- * later holder's writes. These writes are newer than the timestamp of the copy, so the acquire
- * with the lock makes the copy invalid before a thread reads it.
- *
- * Hence readers that share a lock leave no signature for the next writer. The last writer leaves
- * its signature in its own slot, and each admission of readers names that node. A node adopts the
- * signature after it is admitted, and before one of its threads reads: one remote read. No node
- * writes the slot again while that node is admitted. If a thread writes while it has the lock for
- * reading only, the lock tells no node of these writes.
- *
- * Threads that guard different data by different locks may share a block: each node has its own
- * copy, and the nodes merge the copies word by word.
- *
- * If an operation fails, the module tries it again, and meanwhile no node gets the lock. After
- * KDSM_LOCK_GIVE_UP the module goes on as if the owner of the lock had died, because the next
- * holder finds the same: writes may be lost.
+ * Only the holder of a lock writes a slot, and no node gets the lock from a slot that is
+ * incomplete. A node passes the lock on only after it has read the slot. So a node reads a slot as
+ * a whole, unless the writer died meanwhile, which the check in the slot finds.
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
