@@ -368,6 +368,7 @@ static u64 kdsm_pass_step(struct kdsm_pass *pass, struct kdsm_wire_pass *wire)
 
 /* ASKING: which parent */
 static void kdsm_pass_choose(struct kdsm_pass *pass)
+	__must_hold(&pass->lock)
 {
 	unsigned int parent;
 
