@@ -42,7 +42,7 @@ struct kdsm_try {
 	unsigned int what;	/* what it was for */
 };
 
-/* What one task at a time does for a lock: a thread that waits, or work of the locks' workqueue */
+/* Work on a lock, for one task at a time: a thread that waits, or the work item */
 struct kdsm_duty {
 	struct kdsm_lock *lock;
 	struct kdsm_line *line;		/* whose first thread runs it; NULL: only work does */
