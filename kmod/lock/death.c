@@ -63,7 +63,7 @@ static void kdsm_locks_visit(struct kdsm_cluster *cluster, unsigned int node,
 /* See kdsm_home_doom() */
 static void kdsm_lock_doom(struct kdsm_lock *lock, unsigned int node)
 {
-	struct kdsm_reader_home *reader = kdsm_readers_home_now(lock->readers);
+	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
 
 	if (lock->home)
 		kdsm_home_doom(lock->home, node);
@@ -73,14 +73,13 @@ static void kdsm_lock_doom(struct kdsm_lock *lock, unsigned int node)
 
 static void kdsm_lock_strike(struct kdsm_lock *lock, unsigned int node)
 {
-	struct kdsm_reader_home *reader = kdsm_readers_home_now(lock->readers);
+	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
 
 	if (lock->home)
 		kdsm_home_strike(lock->home, node);
 	if (reader)
 		kdsm_reader_home_strike(reader, node);
-	if (lock->readers)
-		kdsm_pass_strike(&lock->readers->pass, node);
+	kdsm_pass_strike(&lock->pass, node);
 }
 
 /* ---- giving up ---- */
@@ -145,18 +144,17 @@ int kdsm_lock_serve_miss(void *context, struct kdsm_request *request)
 	return 0;
 }
 
-void kdsm_lock_missed(struct kdsm_lock *lock, unsigned int node)
+void kdsm_part_missed(struct kdsm_part *part, unsigned int node)
 {
-	struct kdsm_cluster *cluster = lock->locks->region->cluster;
-	unsigned int home = lock->turn.home;
+	struct kdsm_duty *duty = part->owner;
 	__le32 wire = cpu_to_le32(node);
 
-	if (node == cluster->node)
+	if (node == part->node)
 		return;
-	if (home == cluster->node)
-		kdsm_deaths_missed(cluster, node);
-	else if (home != node)
-		kdsm_message(cluster->fabric, home, KDSM_MESSAGE_LOCK_MISS, &wire, sizeof(wire),
+	if (part->home == part->node)
+		kdsm_deaths_missed(duty->lock->locks->region->cluster, node);
+	else if (part->home != node)
+		kdsm_message(part->fabric, part->home, KDSM_MESSAGE_LOCK_MISS, &wire, sizeof(wire),
 			     NULL, NULL);
 }
 

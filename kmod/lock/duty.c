@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Work on the locks' own workqueue, at once or within some time. */
+/* Work for one lock, on the locks' own workqueue: at once or within some time. */
 #include <linux/jiffies.h>
 
+#include "death.h"
 #include "lock/lock.h"
+#include "region/region.h"
+
+static void kdsm_duty_work(struct work_struct *work)
+{
+	kdsm_duty_run(container_of(work, struct kdsm_duty, now));
+}
 
 static void kdsm_duty_is_due(struct work_struct *work)
 {
 	kdsm_duty_now(container_of(work, struct kdsm_duty, later.work));
 }
 
-void kdsm_duty_init(struct kdsm_duty *duty, struct workqueue_struct *workqueue,
-		    void (*run)(struct work_struct *now))
+void kdsm_duty_init(struct kdsm_duty *duty, struct kdsm_lock *lock, struct kdsm_line *line,
+		    bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try))
 {
-	duty->workqueue = workqueue;
-	INIT_WORK(&duty->now, run);
+	duty->lock = lock;
+	duty->line = line;
+	duty->round = round;
+	duty->workqueue = lock->locks->region->cluster->deaths->workqueue;
+	INIT_WORK(&duty->now, kdsm_duty_work);
 	INIT_DELAYED_WORK(&duty->later, kdsm_duty_is_due);
 }
 
@@ -44,19 +54,19 @@ void kdsm_duty_stop(struct kdsm_duty *duty)
 	cancel_work_sync(&duty->now);
 }
 
-u64 kdsm_duty_rounds(struct kdsm_duty *duty,
-		     bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try))
+void kdsm_duty_run(struct kdsm_duty *duty)
 {
 	struct kdsm_try try = { };
 	int runs;
 
 	if (atomic_fetch_inc(&duty->runs))
-		return 0;
+		return;
 	do {
 		runs = atomic_read(&duty->runs);
 		try = (struct kdsm_try) { };
-		while (round(duty, &try))
+		while (duty->round(duty, &try))
 			;
 	} while (atomic_sub_return(runs, &duty->runs));
-	return try.delay;
+	if (try.delay)
+		kdsm_duty_within(duty, try.delay);
 }

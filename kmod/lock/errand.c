@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Errands of a lock's home: swaps of the word, HAND and EXTEND, and messages to reader homes.
- * One task at a time sends for a lock. Each errand counts only if the state still is the one
- * that sent it.
  */
 #include <linux/bitfield.h>
 #include <linux/bitmap.h>
@@ -20,9 +18,9 @@ static int kdsm_home_swap(struct kdsm_lock_home *home, u64 old, u64 new, u64 *fo
 	struct kdsm_batch batch;
 
 	home->op = (struct kdsm_operation) {
-		.node = home->node, .offset = home->word, .compare = old, .operand = new,
+		.node = home->part.node, .offset = home->word, .compare = old, .operand = new,
 	};
-	kdsm_batch_init(&batch, home->fabric, home->memory);
+	kdsm_batch_init(&batch, home->part.fabric, home->memory);
 	return kdsm_word_swap(&batch, &home->op, found);
 }
 
@@ -59,7 +57,7 @@ static void kdsm_home_found(struct kdsm_lock_home *home, u64 word)
 	unsigned int node = FIELD_GET(KDSM_WORD_NODE, word);
 	struct kdsm_entry *entry;
 
-	if (node >= home->nodes) {
+	if (node >= home->part.nodes) {
 		kdsm_home_own(home, KDSM_TURN_DEAD, KDSM_NOBODY);
 		return;
 	}
@@ -67,7 +65,7 @@ static void kdsm_home_found(struct kdsm_lock_home *home, u64 word)
 	if (entry->state == KDSM_ENTRY_QUEUED &&
 	    word == kdsm_word_held(node, entry->life, entry->serial)) {
 		/* It waits by the very request that has the lock: its swap was not answered. */
-		kdsm_home_own(home, 0, home->node);
+		kdsm_home_own(home, 0, home->part.node);
 		return;
 	}
 	if (entry->state == KDSM_ENTRY_QUEUED) {
@@ -96,7 +94,7 @@ static u64 kdsm_home_take_word(struct kdsm_lock_home *home)
 	if (err)
 		return kdsm_turn_pause(err);
 	if (was == KDSM_WORD_FREE)
-		kdsm_home_own(home, 0, home->node);
+		kdsm_home_own(home, 0, home->part.node);
 	else
 		kdsm_home_found(home, was);
 	return 0;
@@ -106,12 +104,11 @@ static u64 kdsm_home_free_word(struct kdsm_lock_home *home)
 	__must_hold(&home->lock)
 {
 	unsigned int from = home->from;
-	int err = 0;
 	u64 found;
+	int err;
 
 	spin_unlock_bh(&home->lock);
-	if (home->ops->opening)
-		err = home->ops->opening(home, from);
+	err = kdsm_home_opening(home, from);
 	if (!err)
 		err = kdsm_home_swap(home, KDSM_WORD_QUEUED, KDSM_WORD_FREE, &found);
 	if (!err && found == (KDSM_WORD_QUEUED | KDSM_WORD_NAMED))
@@ -123,7 +120,7 @@ static u64 kdsm_home_free_word(struct kdsm_lock_home *home)
 	}
 	if (err)
 		return kdsm_turn_pause(err);
-	home->from = home->node;
+	home->from = home->part.node;
 	home->state = KDSM_HOME_OPEN;
 	if (home->order.count || home->gate.waiting)
 		home->state = KDSM_HOME_CLOSING;
@@ -158,11 +155,8 @@ static u64 kdsm_home_grant(struct kdsm_lock_home *home)
 	size = kdsm_home_write(home, turn, &wire);
 	wire.life = cpu_to_le64((u16)life);
 	epoch = home->epoch;
-	home->messages += node != home->node;
 	spin_unlock_bh(&home->lock);
-	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_HAND, &wire, size, NULL, NULL);
-	if (!kdsm_message_was_heard(err))
-		home->ops->missed(home, node);
+	err = kdsm_part_send(&home->part, node, KDSM_MESSAGE_TURN_HAND, &wire, size, NULL, NULL);
 	spin_lock_bh(&home->lock);
 	/* The node has come up again, and does not know the lock. */
 	if (err == -ENOENT)
@@ -181,17 +175,11 @@ static u64 kdsm_home_grant(struct kdsm_lock_home *home)
 /* The holder that the word named does not have the lock: its life, or this request, is over. */
 static void kdsm_home_sole_denied(struct kdsm_lock_home *home, u64 life)
 {
-	u64 was = FIELD_GET(KDSM_WORD_LIFE, home->sole), turn;
-	unsigned int node;
+	u64 was = FIELD_GET(KDSM_WORD_LIFE, home->sole);
 
-	for (turn = home->first + 1; turn <= home->last; turn++) {
-		node = kdsm_home_holder(home, turn);
-		home->entries[node].state = KDSM_ENTRY_QUEUED;
-		kdsm_order_add(&home->order, node, home->entries[node].threads);
-	}
-	home->last = home->first;
+	kdsm_home_recall(home);
 	if (was == (life & FIELD_MAX(KDSM_WORD_LIFE)))
-		kdsm_home_own(home, 0, home->node);
+		kdsm_home_own(home, 0, home->part.node);
 	else
 		kdsm_home_own(home, KDSM_TURN_DEAD, KDSM_NOBODY);
 }
@@ -224,12 +212,9 @@ static u64 kdsm_home_push(struct kdsm_lock_home *home)
 	wire.serial = cpu_to_le64(sole);
 	epoch = home->epoch;
 	length = sizeof(reply);
-	home->messages += node != home->node;
 	spin_unlock_bh(&home->lock);
-	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_EXTEND, &wire, size, &reply,
-			   &length);
-	if (!kdsm_message_was_heard(err))
-		home->ops->missed(home, node);
+	err = kdsm_part_send(&home->part, node, KDSM_MESSAGE_TURN_EXTEND, &wire, size, &reply,
+			     &length);
 	if (!err && !kdsm_wire_turn_fits(&reply, length))
 		err = -EPROTO;
 	spin_lock_bh(&home->lock);
@@ -249,52 +234,25 @@ static u64 kdsm_home_push(struct kdsm_lock_home *home)
 
 /* ---- readers ---- */
 
-static void kdsm_home_dismiss(struct kdsm_lock_home *home, const struct kdsm_wire_pass *name)
+/* Have nodes leave whose reader home has died. Returns whether there are such nodes. */
+static bool kdsm_home_dismiss(struct kdsm_lock_home *home)
 {
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
-	struct kdsm_wire_pass wire = *name;
+	struct kdsm_wire_pass wire;
 	unsigned int i;
 
-	bitmap_copy(nodes, home->undismissed, home->nodes);
+	if (bitmap_empty(home->undismissed, home->part.nodes))
+		return false;
+	bitmap_copy(nodes, home->undismissed, home->part.nodes);
+	kdsm_home_name_pass(&home->gate, &wire);
 	wire.request = cpu_to_le64(home->dismissal);
-	for (i = 0; i < home->nodes; i++)
-		if (test_bit(i, home->dismissed))
-			wire.nodes[i / 64] |= cpu_to_le64(1ULL << (i % 64));
+	for_each_set_bit(i, home->dismissed, home->part.nodes)
+		wire.nodes[i / 64] |= cpu_to_le64(1ULL << (i % 64));
 	spin_unlock_bh(&home->lock);
-	kdsm_broadcast_start(home->fabric, nodes, KDSM_MESSAGE_READ_DISMISS, &wire, sizeof(wire));
+	kdsm_broadcast_start(home->part.fabric, nodes, KDSM_MESSAGE_READ_DISMISS, &wire,
+			     sizeof(wire));
 	spin_lock_bh(&home->lock);
-}
-
-/* Tell reader homes, and nodes whose reader home has died. Returns whether it told any. */
-static bool kdsm_home_tell(struct kdsm_lock_home *home, bool again)
-{
-	enum kdsm_message_type type;
-	struct kdsm_wire_pass wire;
-	unsigned int node = 0;
-	bool any = false;
-
-	for (;; node++) {
-		wire = (struct kdsm_wire_pass) {
-			.id = cpu_to_le32(home->region),
-			.number = cpu_to_le16(home->number),
-			.node = cpu_to_le16(home->from),
-			.era = cpu_to_le64(home->era),
-			.flags = cpu_to_le16(home->flags | KDSM_PASS_HOME),
-			.limit = cpu_to_le32(READ_ONCE(home->thresholds.t_r)),
-		};
-		if (again && !any && !bitmap_empty(home->undismissed, home->nodes)) {
-			kdsm_home_dismiss(home, &wire);
-			any = true;
-		}
-		type = kdsm_gate_due(&home->gate, again, &node, &wire);
-		if (type == KDSM_MESSAGE_TYPES)
-			return any;
-		any = true;
-		home->messages += node != home->node;
-		spin_unlock_bh(&home->lock);
-		kdsm_message_start(home->fabric, node, type, &wire, sizeof(wire));
-		spin_lock_bh(&home->lock);
-	}
+	return true;
 }
 
 /* ---- all of it ---- */
@@ -327,26 +285,21 @@ static bool kdsm_home_step(struct kdsm_lock_home *home, u64 *delay)
 
 u64 kdsm_home_advance(struct kdsm_lock_home *home)
 {
+	bool again, any;
 	u64 delay = 0;
-	bool any;
 
 	spin_lock_bh(&home->lock);
-	if (home->busy) {
-		spin_unlock_bh(&home->lock);
-		return 0;
-	}
-	home->busy = true;
 	do {
-		any = kdsm_home_tell(home, ktime_get_ns() >= home->again);
+		again = ktime_get_ns() >= home->again;
+		any = (again && kdsm_home_dismiss(home)) | kdsm_gate_tell(&home->gate, again);
 		if (any)
 			home->again = ktime_get_ns() + KDSM_PASS_RETRY;
 		any |= kdsm_home_step(home, &delay);
 	} while (any && !delay);
 	if (!delay && (home->gate.state == KDSM_GATE_ONCE ||
 		       home->gate.state == KDSM_GATE_CLOSING ||
-		       !bitmap_empty(home->undismissed, home->nodes)))
+		       !bitmap_empty(home->undismissed, home->part.nodes)))
 		delay = KDSM_PASS_RETRY;
-	home->busy = false;
 	spin_unlock_bh(&home->lock);
 	return delay;
 }

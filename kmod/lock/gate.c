@@ -12,11 +12,10 @@
 
 #include "gate.h"
 
-int kdsm_gate_init(struct kdsm_gate *gate, unsigned int nodes)
+int kdsm_gate_init(struct kdsm_gate *gate)
 {
-	gate->nodes = nodes;
-	gate->children = kvcalloc(nodes, sizeof(*gate->children), GFP_KERNEL);
-	gate->untold = bitmap_zalloc(nodes, GFP_KERNEL);
+	gate->children = kvcalloc(gate->part->nodes, sizeof(*gate->children), GFP_KERNEL);
+	gate->untold = bitmap_zalloc(gate->part->nodes, GFP_KERNEL);
 	return gate->children && gate->untold ? 0 : -ENOMEM;
 }
 
@@ -41,8 +40,8 @@ void kdsm_gate_open(struct kdsm_gate *gate, bool once, u32 limit)
 	unsigned int i, node = gate->next;
 
 	gate->state = once ? KDSM_GATE_ONCE : KDSM_GATE_OPEN;
-	for (i = 0; i < gate->nodes && gate->waiting; i++, node++) {
-		node = node < gate->nodes ? node : 0;
+	for (i = 0; i < gate->part->nodes && gate->waiting; i++, node++) {
+		node = node < gate->part->nodes ? node : 0;
 		if (gate->children[node].state != KDSM_CHILD_WAITING)
 			continue;
 		if (once && gate->inside >= limit)
@@ -52,17 +51,23 @@ void kdsm_gate_open(struct kdsm_gate *gate, bool once, u32 limit)
 	if (once)
 		gate->most = max(gate->most, gate->inside);
 	/* Those beyond the limit are the first ones of the next opening. */
-	gate->next = node < gate->nodes ? node : 0;
+	gate->next = node < gate->part->nodes ? node : 0;
 }
 
-void kdsm_gate_reopen(struct kdsm_gate *gate)
+/* All children inside have to be told something else than before. */
+static void kdsm_gate_change(struct kdsm_gate *gate)
 {
 	unsigned int i;
 
 	gate->order++;
-	for (i = 0; i < gate->nodes; i++)
+	for (i = 0; i < gate->part->nodes; i++)
 		if (gate->children[i].state == KDSM_CHILD_IN)
 			__set_bit(i, gate->untold);
+}
+
+void kdsm_gate_reopen(struct kdsm_gate *gate)
+{
+	kdsm_gate_change(gate);
 	kdsm_gate_open(gate, false, 0);
 }
 
@@ -77,16 +82,11 @@ static bool kdsm_gate_is_done(struct kdsm_gate *gate)
 
 bool kdsm_gate_close(struct kdsm_gate *gate)
 {
-	unsigned int i;
-
 	if (gate->state == KDSM_GATE_SHUT)
 		return true;
 	if (gate->state != KDSM_GATE_CLOSING)
-		gate->order++;
+		kdsm_gate_change(gate);
 	gate->state = KDSM_GATE_CLOSING;
-	for (i = 0; i < gate->nodes; i++)
-		if (gate->children[i].state == KDSM_CHILD_IN)
-			__set_bit(i, gate->untold);
 	return kdsm_gate_is_done(gate);
 }
 
@@ -108,13 +108,13 @@ static bool kdsm_gate_remove(struct kdsm_gate *gate, unsigned int node)
 	return kdsm_gate_is_done(gate);
 }
 
-int kdsm_gate_enter(struct kdsm_gate *gate, unsigned int node, const struct kdsm_wire_pass *wire,
-		    u16 *mode, bool *strike)
+int kdsm_gate_enter(struct kdsm_gate *gate, struct kdsm_request *request, bool *strike)
 {
-	u64 life = le64_to_cpu(wire->life), request = le64_to_cpu(wire->request);
-	struct kdsm_child *child = &gate->children[node];
+	const struct kdsm_wire_pass *wire = request->data;
+	u64 life = le64_to_cpu(wire->life), number = le64_to_cpu(wire->request);
+	struct kdsm_child *child = &gate->children[request->from];
+	struct kdsm_wire_pass *reply = request->reply;
 
-	*mode = KDSM_ADMIT_LATER;
 	*strike = life > child->life && child->state == KDSM_CHILD_IN;
 	if (*strike)
 		return -EAGAIN;
@@ -123,28 +123,34 @@ int kdsm_gate_enter(struct kdsm_gate *gate, unsigned int node, const struct kdsm
 		child->request = 0;
 		child->done = 0;
 	}
-	/* Of a life or a request that is over. The reply has the life that may ask. */
-	if (life < child->life || request <= child->done)
+	gate->name(gate, reply);
+	reply->mode = cpu_to_le16(KDSM_ADMIT_LATER);
+	request->reply_length = sizeof(*reply);
+	/* A child that hears of a higher life takes that. */
+	reply->life = cpu_to_le64(child->life + (child->done == U64_MAX));
+	/* Of a life or a request that is over */
+	if (life < child->life || number <= child->done)
 		return 0;
 	/* One request at a time: a new one proves that the child has left the one before. */
-	if (child->state == KDSM_CHILD_IN && request > child->request)
-		kdsm_gate_remove(gate, node);
-	child->request = max(child->request, request);
+	if (child->state == KDSM_CHILD_IN && number > child->request)
+		kdsm_gate_remove(gate, request->from);
+	child->request = max(child->request, number);
 	if (child->state == KDSM_CHILD_OUT) {
 		child->state = KDSM_CHILD_WAITING;
 		gate->waiting++;
 	}
 	if (child->state == KDSM_CHILD_WAITING && gate->state == KDSM_GATE_OPEN) {
-		kdsm_gate_admit(gate, node);
+		kdsm_gate_admit(gate, request->from);
 		/* The reply tells it. */
-		__clear_bit(node, gate->untold);
+		__clear_bit(request->from, gate->untold);
 	}
-	*mode = kdsm_gate_mode(gate, child);
+	reply->mode = cpu_to_le16(kdsm_gate_mode(gate, child));
 	return 0;
 }
 
-bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, u64 life, u64 request)
+bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, const struct kdsm_wire_pass *wire)
 {
+	u64 life = le64_to_cpu(wire->life), request = le64_to_cpu(wire->request);
 	struct kdsm_child *child = &gate->children[node];
 
 	/* A later life is not inside by a request of a former one. */
@@ -155,19 +161,12 @@ bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, u64 life, u64 re
 	return kdsm_gate_remove(gate, node);
 }
 
-u64 kdsm_gate_life(const struct kdsm_gate *gate, unsigned int node)
-{
-	const struct kdsm_child *child = &gate->children[node];
-
-	return child->life + (child->done == U64_MAX);
-}
-
 void kdsm_gate_clear(struct kdsm_gate *gate)
 {
 	unsigned int node;
 
 	gate->state = KDSM_GATE_SHUT;
-	for (node = 0; node < gate->nodes; node++)
+	for (node = 0; node < gate->part->nodes; node++)
 		kdsm_gate_remove(gate, node);
 }
 
@@ -190,24 +189,33 @@ bool kdsm_gate_is_doomed(const struct kdsm_gate *gate, unsigned int node)
 	return gate->children[node].life <= gate->children[node].doomed;
 }
 
-enum kdsm_message_type kdsm_gate_due(struct kdsm_gate *gate, bool again, unsigned int *node,
-				     struct kdsm_wire_pass *wire)
+bool kdsm_gate_tell(struct kdsm_gate *gate, bool again)
+	__must_hold(gate->lock)
 {
 	const struct kdsm_child *child;
+	enum kdsm_message_type type;
+	struct kdsm_wire_pass wire;
+	unsigned int node;
+	bool any = false;
 
-	for (; gate->inside && *node < gate->nodes; ++*node) {
-		child = &gate->children[*node];
-		if (child->state != KDSM_CHILD_IN)
+	for (node = 0; gate->inside && node < gate->part->nodes; node++) {
+		child = &gate->children[node];
+		if (child->state != KDSM_CHILD_IN ||
+		    (!test_bit(node, gate->untold) && !(again && gate->state != KDSM_GATE_OPEN)))
 			continue;
-		if (!test_bit(*node, gate->untold) && !(again && gate->state != KDSM_GATE_OPEN))
-			continue;
-		__clear_bit(*node, gate->untold);
-		wire->life = cpu_to_le64(child->life);
-		wire->request = cpu_to_le64(child->request);
-		wire->order = cpu_to_le64(gate->order);
-		wire->mode = cpu_to_le16(kdsm_gate_mode(gate, child));
-		return gate->state == KDSM_GATE_CLOSING ? KDSM_MESSAGE_READ_REVOKE :
+		__clear_bit(node, gate->untold);
+		gate->name(gate, &wire);
+		wire.life = cpu_to_le64(child->life);
+		wire.request = cpu_to_le64(child->request);
+		wire.order = cpu_to_le64(gate->order);
+		wire.mode = cpu_to_le16(kdsm_gate_mode(gate, child));
+		type = gate->state == KDSM_GATE_CLOSING ? KDSM_MESSAGE_READ_REVOKE :
 							  KDSM_MESSAGE_READ_ADMIT;
+		gate->messages += node != gate->part->node;
+		any = true;
+		spin_unlock_bh(gate->lock);
+		kdsm_message_start(gate->part->fabric, node, type, &wire, sizeof(wire));
+		spin_lock_bh(gate->lock);
 	}
-	return KDSM_MESSAGE_TYPES;
+	return any;
 }

@@ -8,11 +8,7 @@
 #ifndef KDSM_LOCK_GATE_H
 #define KDSM_LOCK_GATE_H
 
-#include <linux/spinlock.h>
-#include <linux/types.h>
-#include <kdsm/uapi.h>
-
-#include "fabric/fabric.h"
+#include "part.h"
 
 /* ---- a parent's part ---- */
 
@@ -37,20 +33,25 @@ struct kdsm_child {
 	u8 state;		/* enum kdsm_child_state */
 };
 
-/* The owner's spinlock guards it. */
 struct kdsm_gate {
+	/* Set by the caller of kdsm_gate_init() */
+	const struct kdsm_part *part;
+	spinlock_t *lock;		/* guards the fields below */
+	/* Begin a message: fill in what is alike for all children. With the spinlock. */
+	void (*name)(const struct kdsm_gate *gate, struct kdsm_wire_pass *wire);
+
 	enum kdsm_gate_state state;
-	unsigned int nodes;
 	unsigned int waiting, inside;	/* children */
 	unsigned int next;		/* the child to admit first in the next ONCE */
 	unsigned int most;		/* children admitted in one ONCE */
 	u64 order;			/* grows when children have to leave, or need not */
 	struct kdsm_child *children;	/* by node */
 	unsigned long *untold;		/* by node: IN, and ADMIT or REVOKE was not sent yet */
+	u64 messages;			/* to children on other nodes */
 };
 
 /* Returns 0 or -ENOMEM; the caller calls kdsm_gate_exit() in any case. */
-int kdsm_gate_init(struct kdsm_gate *gate, unsigned int nodes);
+int kdsm_gate_init(struct kdsm_gate *gate);
 void kdsm_gate_exit(struct kdsm_gate *gate);
 /* SHUT: admit the children that wait; ONCE: at most limit. */
 void kdsm_gate_open(struct kdsm_gate *gate, bool once, u32 limit);
@@ -59,18 +60,15 @@ void kdsm_gate_reopen(struct kdsm_gate *gate);
 /* Let nobody in any more, and have all leave. Returns true if nobody is inside. */
 bool kdsm_gate_close(struct kdsm_gate *gate);
 /*
- * A child asks. Returns 0 and the mode; or -EAGAIN, and *strike: the same node, in a former life,
- * has to be struck off first.
+ * ENTER: a child asks. Fills in the reply and returns 0; or returns -EAGAIN, and *strike: the same
+ * node, in a former life, has to be struck off first.
  */
-int kdsm_gate_enter(struct kdsm_gate *gate, unsigned int node, const struct kdsm_wire_pass *wire,
-		    u16 *mode, bool *strike);
+int kdsm_gate_enter(struct kdsm_gate *gate, struct kdsm_request *request, bool *strike);
 /*
- * A child is not inside by this request any more. Returns true if the gate was closing or ONCE, and
- * is SHUT now.
+ * LEFT: a child is not inside by this request any more. Returns true if the gate was closing or
+ * ONCE, and is SHUT now.
  */
-bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, u64 life, u64 request);
-/* The lowest life of the node that may ask. A child that hears of a higher one takes that. */
-u64 kdsm_gate_life(const struct kdsm_gate *gate, unsigned int node);
+bool kdsm_gate_leave(struct kdsm_gate *gate, unsigned int node, const struct kdsm_wire_pass *wire);
 /* Forget all children, which leave without LEFT, or ask again. */
 void kdsm_gate_clear(struct kdsm_gate *gate);
 /* A child is dead. Returns as kdsm_gate_leave(). */
@@ -79,12 +77,10 @@ bool kdsm_gate_strike(struct kdsm_gate *gate, unsigned int node);
 void kdsm_gate_doom(struct kdsm_gate *gate, unsigned int node);
 bool kdsm_gate_is_doomed(const struct kdsm_gate *gate, unsigned int node);
 /*
- * The next child from *node on that has to be told something now, in *node; complete the
- * message. again: also those that were told before and have not left. Returns the type of the
- * message, or KDSM_MESSAGE_TYPES: there is none.
+ * Send ADMIT and REVOKE to children that have to be told. again: also those that were told before
+ * and have not left. Drops the spinlock meanwhile. Returns whether it sent any.
  */
-enum kdsm_message_type kdsm_gate_due(struct kdsm_gate *gate, bool again, unsigned int *node,
-				     struct kdsm_wire_pass *wire);
+bool kdsm_gate_tell(struct kdsm_gate *gate, bool again);
 
 /* ---- a child's part ---- */
 
@@ -98,29 +94,14 @@ enum kdsm_pass_state {
 	KDSM_PASS_LOST,		/* the home does not know the lock */
 };
 
-struct kdsm_pass;
-
-struct kdsm_pass_ops {
-	/* The state changed. In any context, without locks. */
-	void (*changed)(struct kdsm_pass *pass);
-	/* The parent to ask now; the home, if pass->era is 0. By tasks. */
-	unsigned int (*parent)(struct kdsm_pass *pass);
-	/* A node does not answer this one. By tasks. */
-	void (*missed)(struct kdsm_pass *pass, unsigned int node);
-};
-
 struct kdsm_pass {
 	/* Set by the caller of kdsm_pass_init() */
-	struct kdsm_fabric *fabric;
-	const struct kdsm_pass_ops *ops;
-	u32 region, number;
-	unsigned int home;		/* of the lock */
+	struct kdsm_part part;
 	u16 level;			/* 0: of a reader; KDSM_PASS_HOME: of a reader home */
 	u64 life;
 
 	spinlock_t lock;		/* guards the fields below */
 	enum kdsm_pass_state state;
-	bool busy;
 	u64 request;
 	u64 order;			/* of the last ADMIT or REVOKE for this request */
 	unsigned int parent;		/* ASKING to LEAVING */
@@ -138,9 +119,10 @@ struct kdsm_pass {
 	u16 owed_to;			/* LEFT is owed to this node; KDSM_NOBODY: to none */
 	u64 owed, owed_life;		/* for this request of this life */
 	u64 dismissal, dismissed;	/* numbers of the last DISMISS, and of the last answered */
-	u64 asked, left;		/* messages */
 };
 
+/* Of the user of the protocol, for tasks: the parent that a reader asks; the home, if era is 0 */
+unsigned int kdsm_pass_parent(struct kdsm_pass *pass);
 void kdsm_pass_init(struct kdsm_pass *pass);
 /* Ask to read. No effect unless NONE. */
 void kdsm_pass_want(struct kdsm_pass *pass);
@@ -152,9 +134,9 @@ bool kdsm_pass_is_once(struct kdsm_pass *pass);
 void kdsm_pass_strike(struct kdsm_pass *pass, unsigned int node);
 /* The home, or the parent, gave this node up. Returns true if it was inside. */
 bool kdsm_pass_out(struct kdsm_pass *pass);
-/* As kdsm_pass_out(), without a call of changed() */
+/* As kdsm_pass_out(), without a call of kdsm_part_changed() */
 bool kdsm_pass_reset(struct kdsm_pass *pass);
-/* Send the messages that the state requires; see kdsm_turn_advance(). For tasks. */
+/* See part.h */
 u64 kdsm_pass_advance(struct kdsm_pass *pass);
 int kdsm_pass_serve_admit(struct kdsm_pass *pass, struct kdsm_request *request);
 int kdsm_pass_serve_revoke(struct kdsm_pass *pass, struct kdsm_request *request);
@@ -162,29 +144,18 @@ int kdsm_pass_serve_dismiss(struct kdsm_pass *pass, struct kdsm_request *request
 
 /* ---- a reader home ---- */
 
-struct kdsm_reader_home;
-
-struct kdsm_reader_home_ops {
-	/* There is something to send: call kdsm_reader_home_advance(). In any context. */
-	void (*work)(struct kdsm_reader_home *reader);
-};
-
 /* At each node that others ask for the right to read */
 struct kdsm_reader_home {
-	/* Set by the caller of kdsm_reader_home_init() */
-	struct kdsm_pass pass;		/* fabric, region, number, home and life */
-	const struct kdsm_reader_home_ops *ops;
-	void *owner;			/* for ops */
+	/* part and life are set by the caller of kdsm_reader_home_init() */
+	struct kdsm_pass pass;
 
 	spinlock_t lock;		/* guards the fields below; taken before pass.lock */
 	struct kdsm_gate gate;
-	bool busy;
 	u64 again;			/* repeat messages at this time, in ns; 0: none */
-	u64 messages;
 };
 
 /* Returns 0 or -ENOMEM. */
-int kdsm_reader_home_init(struct kdsm_reader_home *reader, unsigned int nodes);
+int kdsm_reader_home_init(struct kdsm_reader_home *reader);
 void kdsm_reader_home_exit(struct kdsm_reader_home *reader);
 /* The node was given up by this one, in two steps: kdsm_home_doom() */
 void kdsm_reader_home_doom(struct kdsm_reader_home *reader, unsigned int node);

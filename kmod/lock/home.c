@@ -23,20 +23,21 @@ int kdsm_home_init(struct kdsm_lock_home *home, const struct kdsm_ranks *ranks,
 {
 	int err;
 
-	home->node = kdsm_fabric_node(home->fabric);
-	home->nodes = ranks->nodes;
 	spin_lock_init(&home->lock);
 	home->state = KDSM_HOME_OPENING;
 	home->epoch = 1;
 	home->first = 1;
-	home->from = home->node;
-	home->entries = kvcalloc(home->nodes, sizeof(*home->entries), GFP_KERNEL);
-	home->unheard = bitmap_zalloc(home->nodes, GFP_KERNEL);
+	home->from = home->part.node;
+	home->entries = kvcalloc(home->part.nodes, sizeof(*home->entries), GFP_KERNEL);
+	home->unheard = bitmap_zalloc(home->part.nodes, GFP_KERNEL);
 	home->dismissed = bitmap_zalloc(KDSM_MAX_NODES, GFP_KERNEL);
-	home->undismissed = bitmap_zalloc(home->nodes, GFP_KERNEL);
+	home->undismissed = bitmap_zalloc(home->part.nodes, GFP_KERNEL);
 	err = home->entries && home->unheard && home->dismissed && home->undismissed ? 0 : -ENOMEM;
 	err = err ?: kdsm_order_init(&home->order, ranks, levels, &home->thresholds);
-	err = err ?: kdsm_gate_init(&home->gate, home->nodes);
+	home->gate.part = &home->part;
+	home->gate.lock = &home->lock;
+	home->gate.name = kdsm_home_name_pass;
+	err = err ?: kdsm_gate_init(&home->gate);
 	if (err)
 		kdsm_home_exit(home);
 	return err;
@@ -55,8 +56,8 @@ void kdsm_home_exit(struct kdsm_lock_home *home)
 void kdsm_home_name(const struct kdsm_lock_home *home, struct kdsm_wire_turn *wire)
 {
 	*wire = (struct kdsm_wire_turn) {
-		.id = cpu_to_le32(home->region),
-		.number = cpu_to_le16(home->number),
+		.id = cpu_to_le32(home->part.region),
+		.number = cpu_to_le16(home->part.number),
 		.epoch = cpu_to_le32(home->epoch),
 		.node = cpu_to_le16(home->from),
 		.flags = cpu_to_le16(home->flags),
@@ -162,7 +163,7 @@ void kdsm_home_extend(struct kdsm_lock_home *home)
 	}
 	kdsm_home_list(home);
 	home->push = last;
-	home->ops->work(home);
+	kdsm_part_changed(&home->part);
 }
 
 /* ---- the choice of the next node ---- */
@@ -175,7 +176,7 @@ void kdsm_home_next(struct kdsm_lock_home *home)
 	home->push = 0;
 	home->state = KDSM_HOME_OWN;
 	/* Readers of dead parents may still be inside. */
-	if (!bitmap_empty(home->dismissed, home->nodes)) {
+	if (!bitmap_empty(home->dismissed, home->part.nodes)) {
 		home->state = KDSM_HOME_REVOKING;
 	} else if (kdsm_home_readers_next(home)) {
 		home->row = 0;
@@ -190,7 +191,7 @@ void kdsm_home_next(struct kdsm_lock_home *home)
 	} else if (!home->flags) {
 		home->state = KDSM_HOME_OPENING;
 	}
-	home->ops->work(home);
+	kdsm_part_changed(&home->part);
 }
 
 void kdsm_home_own(struct kdsm_lock_home *home, unsigned int flags, unsigned int from)
@@ -206,7 +207,7 @@ void kdsm_home_came(struct kdsm_lock_home *home)
 	switch (home->state) {
 	case KDSM_HOME_OPEN:
 		home->state = KDSM_HOME_CLOSING;
-		home->ops->work(home);
+		kdsm_part_changed(&home->part);
 		break;
 	case KDSM_HOME_OWN:
 		kdsm_home_next(home);
@@ -235,26 +236,30 @@ static void kdsm_home_queue(struct kdsm_lock_home *home, unsigned int node,
 	kdsm_home_came(home);
 }
 
+void kdsm_home_recall(struct kdsm_lock_home *home)
+{
+	unsigned int node;
+	u64 turn;
+
+	for (turn = home->first + 1; turn <= home->last; turn++) {
+		node = kdsm_home_holder(home, turn);
+		home->entries[node].state = KDSM_ENTRY_QUEUED;
+		kdsm_order_add(&home->order, node, home->entries[node].threads);
+	}
+	home->last = home->first;
+}
+
 /* The node that the word named asks by the same request: it does not know that it has the lock. */
 static void kdsm_home_returned(struct kdsm_lock_home *home, unsigned int node,
 			       const struct kdsm_wire_turn *wire)
 {
-	u64 turn;
-
-	/* The nodes that were to follow wait again. */
-	for (turn = home->first + 1; turn <= home->last; turn++) {
-		unsigned int next = kdsm_home_holder(home, turn);
-
-		home->entries[next].state = KDSM_ENTRY_QUEUED;
-		kdsm_order_add(&home->order, next, home->entries[next].threads);
-	}
-	home->last = home->first;
+	kdsm_home_recall(home);
 	home->entries[node].state = KDSM_ENTRY_QUEUED;
 	home->entries[node].serial = le64_to_cpu(wire->serial);
 	kdsm_order_add(&home->order, node, le16_to_cpu(wire->quota));
 	home->first = home->last + 1;
 	home->flags = 0;
-	home->from = home->node;
+	home->from = home->part.node;
 	kdsm_home_next(home);
 }
 
@@ -286,11 +291,11 @@ static void kdsm_home_withdraw(struct kdsm_lock_home *home, unsigned int node, u
 	entry->state = KDSM_ENTRY_OUT;
 	entry->serial = max(entry->serial, serial);
 	if (home->state != KDSM_HOME_REVOKING || home->order.count ||
-	    !bitmap_empty(home->dismissed, home->nodes))
+	    !bitmap_empty(home->dismissed, home->part.nodes))
 		return;
 	home->state = KDSM_HOME_READING;
 	kdsm_gate_reopen(&home->gate);
-	home->ops->work(home);
+	kdsm_part_changed(&home->part);
 }
 
 static int kdsm_home_enqueue(struct kdsm_lock_home *home, unsigned int node,
@@ -343,8 +348,8 @@ static void kdsm_home_look(struct kdsm_lock_home *home, unsigned int from)
 		return;
 	for (turn = home->first; turn <= home->last; turn++) {
 		node = kdsm_home_holder(home, turn);
-		if (node != from && node != home->node)
-			home->ops->missed(home, node);
+		if (node != from && node != home->part.node)
+			kdsm_part_missed(&home->part, node);
 	}
 }
 
@@ -355,8 +360,6 @@ int kdsm_home_serve_enqueue(struct kdsm_lock_home *home, struct kdsm_request *re
 	struct kdsm_wire_turn *reply = request->reply;
 	int err;
 
-	if (!kdsm_wire_turn_fits(wire, request->length))
-		return -EINVAL;
 	spin_lock_bh(&home->lock);
 	if (wire->quota && le64_to_cpu(wire->serial) == entry->serial)
 		kdsm_home_look(home, request->from);
@@ -443,8 +446,6 @@ int kdsm_home_serve_leave(struct kdsm_lock_home *home, struct kdsm_request *requ
 	int err = 0;
 	u64 turn;
 
-	if (!kdsm_wire_turn_fits(wire, request->length))
-		return -EINVAL;
 	spin_lock_bh(&home->lock);
 	turn = kdsm_home_turn_of(home, request->from, wire);
 	if (home->state == KDSM_HOME_SURVEY || home->state == KDSM_HOME_CLOSING)

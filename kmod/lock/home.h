@@ -43,20 +43,6 @@ struct kdsm_entry {
 /* Turns whose nodes the home remembers: two lists, and the holder */
 #define KDSM_TURNS		256U
 
-struct kdsm_lock_home;
-
-struct kdsm_lock_home_ops {
-	/* There is something to send: call kdsm_home_advance(). In any context. */
-	void (*work)(struct kdsm_lock_home *home);
-	/* The node does not answer this one. Called by tasks. */
-	void (*missed)(struct kdsm_lock_home *home, unsigned int node);
-	/*
-	 * The word is about to become free: take the signature from the slot of the node over into
-	 * that of the home. Returns as leaving() in struct kdsm_turn_ops. May be NULL.
-	 */
-	int (*opening)(struct kdsm_lock_home *home, unsigned int node);
-};
-
 /* Sum of the answers to a survey */
 struct kdsm_finding {
 	u64 turn;		/* the highest that the lock has reached */
@@ -69,21 +55,16 @@ struct kdsm_finding {
 /* From kmalloc(), because the device accesses op. */
 struct kdsm_lock_home {
 	/* Set by the caller of kdsm_home_init() */
-	struct kdsm_fabric *fabric;
+	struct kdsm_part part;
 	struct kdsm_memory *memory;
-	const struct kdsm_lock_home_ops *ops;
-	void *owner;			/* for ops */
-	u32 region, number;
 	u64 word;
 
-	unsigned int node, nodes;
 	struct kdsm_operation op;	/* of the task that runs kdsm_home_advance() */
 	u64 found;			/* of that task: the last name that it found in the word */
 	struct kdsm_thresholds thresholds;	/* may change at any time */
 
 	spinlock_t lock;		/* guards the fields below */
 	enum kdsm_home_state state;
-	bool busy;			/* a task runs kdsm_home_advance() */
 	u32 epoch;
 	u16 flags, from;		/* OWN to GRANTING: of the lock; node with the signature */
 	u64 first, last;		/* turns that may not be over */
@@ -103,7 +84,7 @@ struct kdsm_lock_home {
 	 */
 	u64 era;
 	u64 again;			/* repeat messages of the gate at this time, in ns */
-	u64 messages, switches;		/* to other nodes; times that readers were let in */
+	u64 switches;			/* times that readers were let in */
 
 	/* Deaths */
 	unsigned long *unheard;		/* SURVEY: nodes that have not answered yet */
@@ -113,6 +94,11 @@ struct kdsm_lock_home {
 	unsigned long *undismissed;	/* nodes that have not answered the last DISMISS */
 };
 
+/*
+ * Of the user of the protocol, for tasks: the word is about to become free. Take the signature from
+ * the slot of the node over into that of the home. Returns as kdsm_turn_leaving().
+ */
+int kdsm_home_opening(struct kdsm_lock_home *home, unsigned int node);
 /*
  * The word is 0, and the state OPENING, so that kdsm_home_advance() sets the word free. levels: of
  * the lock. Returns 0 or -ENOMEM.
@@ -127,7 +113,7 @@ void kdsm_home_exit(struct kdsm_lock_home *home);
  */
 void kdsm_home_doom(struct kdsm_lock_home *home, unsigned int node);
 void kdsm_home_strike(struct kdsm_lock_home *home, unsigned int node);
-/* Run errands that are due. Returns the time until the next call, in ns, or 0. For tasks. */
+/* See part.h */
 u64 kdsm_home_advance(struct kdsm_lock_home *home);
 
 /* Handlers */
@@ -148,6 +134,8 @@ void kdsm_home_list(struct kdsm_lock_home *home);
 void kdsm_home_extend(struct kdsm_lock_home *home);
 /* The nodes with turns after this one, as a list */
 void kdsm_home_after(const struct kdsm_lock_home *home, u64 turn, struct kdsm_list *list);
+/* The nodes that were to follow the first turn wait again. */
+void kdsm_home_recall(struct kdsm_lock_home *home);
 /* Turns up to this one are over. */
 void kdsm_home_over(struct kdsm_lock_home *home, u64 turn);
 /* The node has this turn, and no later one is given out. */
@@ -167,6 +155,8 @@ void kdsm_home_came(struct kdsm_lock_home *home);
 void kdsm_home_revoke(struct kdsm_lock_home *home);
 /* The gate may be shut now: go on if it is. */
 void kdsm_home_shut(struct kdsm_lock_home *home);
+/* As name() in struct kdsm_gate */
+void kdsm_home_name_pass(const struct kdsm_gate *gate, struct kdsm_wire_pass *wire);
 
 /* survey.c */
 /* Lives of the node below this one are over. */

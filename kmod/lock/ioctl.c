@@ -3,7 +3,6 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/err.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/uidgid.h>
@@ -21,64 +20,58 @@ static struct kdsm_lock *kdsm_lock_of(struct kdsm_lock_file *file, u32 number)
 	return number < KDSM_MAX_LOCKS ? kdsm_lock_find(file->region->locks, number) : NULL;
 }
 
-static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, void __user *user)
-{
-	struct kdsm_lock_open args;
-	struct kdsm_lock *lock;
-	u32 argsz;
-	int err;
+union kdsm_lock_args {
+	struct kdsm_lock_open open;
+	struct kdsm_lock_thread thread;
+	struct kdsm_lock_take take;
+	struct kdsm_lock_give give;
+	struct kdsm_lock_set set;
+	struct kdsm_lock_info info;
+};
 
-	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCK_OPEN_SIZE_VER0, user, &argsz);
-	if (err)
-		return err;
-	if (args.flags & ~(KDSM_LOCK_CREATE | KDSM_LOCK_EXCL) ||
-	    args.flags == KDSM_LOCK_EXCL || args.reserved ||
-	    args.settings.mask & ~KDSM_LOCK_SET_ALL)
+static int kdsm_ioctl_lock_open(struct kdsm_lock_file *file, union kdsm_lock_args *all)
+{
+	struct kdsm_lock_open *args = &all->open;
+	struct kdsm_lock *lock;
+
+	if (args->flags & ~(KDSM_LOCK_CREATE | KDSM_LOCK_EXCL) ||
+	    args->flags == KDSM_LOCK_EXCL || args->reserved ||
+	    args->settings.mask & ~KDSM_LOCK_SET_ALL)
 		return -EINVAL;
-	if (args.name[0]) {
-		if (!kdsm_region_name_valid(args.name))
+	if (args->name[0]) {
+		if (!kdsm_region_name_valid(args->name))
 			return -EINVAL;
-		args.number = 0;
-	} else if (args.number >= KDSM_MAX_LOCKS &&
-		   (args.number != KDSM_LOCK_ANY || !(args.flags & KDSM_LOCK_CREATE))) {
+		args->number = 0;
+	} else if (args->number >= KDSM_MAX_LOCKS &&
+		   (args->number != KDSM_LOCK_ANY || !(args->flags & KDSM_LOCK_CREATE))) {
 		return -EINVAL;
 	}
 	if (!file->may_write)
 		return -EACCES;
-	lock = kdsm_lock_open(file->region->locks, &args);
+	lock = kdsm_lock_open(file->region->locks, args);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
-	strscpy_pad(args.name, lock->name, sizeof(args.name));
-	args.number = lock->number;
-	args.kind = lock->kind;
-	args.levels = lock->levels;
+	strscpy_pad(args->name, lock->name, sizeof(args->name));
+	args->number = lock->number;
+	args->kind = lock->kind;
+	args->levels = lock->levels;
 	kdsm_lock_meet(lock);
 	mutex_lock(&lock->mutex);
-	args.settings = lock->settings;
+	args->settings = lock->settings;
 	mutex_unlock(&lock->mutex);
-	return kdsm_args_put(&args, sizeof(args), user, argsz);
+	return 0;
 }
 
-static int kdsm_ioctl_lock_thread(struct kdsm_lock_file *file, void __user *user)
+static int kdsm_ioctl_lock_thread(struct kdsm_lock_file *file, union kdsm_lock_args *args)
 {
-	struct kdsm_lock_thread args;
-	u32 argsz;
-	int err;
-
-	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCK_THREAD_SIZE_VER0, user, &argsz);
-	if (err)
-		return err;
-	if (args.flags || args.reserved)
+	if (args->thread.flags || args->thread.reserved)
 		return -EINVAL;
-	if (!file->may_write)
-		return -EACCES;
-	err = kdsm_lock_thread(file, &args.thread);
-	return err ?: kdsm_args_put(&args, sizeof(args), user, argsz);
+	return file->may_write ? kdsm_lock_thread(file, &args->thread.thread) : -EACCES;
 }
 
 /* Checks of all calls of a thread about a lock */
 static struct kdsm_lock *kdsm_lock_for(struct kdsm_lock_file *file, u32 number, u32 thread,
-				       struct kdsm_lock_owner **owner)
+				       u32 flags, struct kdsm_lock_owner **owner)
 {
 	struct kdsm_lock *lock;
 
@@ -88,92 +81,81 @@ static struct kdsm_lock *kdsm_lock_for(struct kdsm_lock_file *file, u32 number, 
 	if (!lock)
 		return ERR_PTR(-ENOENT);
 	*owner = kdsm_lock_thread_find(file, thread);
-	return *owner ? lock : ERR_PTR(-EPERM);
+	if (!*owner)
+		return ERR_PTR(-EPERM);
+	return flags & KDSM_LOCK_READ && lock->kind != KDSM_LOCK_RMA_RW ? ERR_PTR(-EINVAL) : lock;
 }
 
-static int kdsm_ioctl_lock_take(struct kdsm_lock_file *file, void __user *user)
+static int kdsm_ioctl_lock_take(struct kdsm_lock_file *file, union kdsm_lock_args *all)
 {
+	const struct kdsm_lock_take *args = &all->take;
 	struct kdsm_lock_owner *owner;
-	struct kdsm_lock_take args;
 	struct kdsm_lock *lock;
-	u32 argsz;
-	int err;
 
-	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCK_TAKE_SIZE_VER0, user, &argsz);
-	if (err)
-		return err;
-	if (args.flags & ~(KDSM_LOCK_TRY | KDSM_LOCK_READ))
+	if (args->flags & ~(KDSM_LOCK_TRY | KDSM_LOCK_READ))
 		return -EINVAL;
-	lock = kdsm_lock_for(file, args.number, args.thread, &owner);
+	lock = kdsm_lock_for(file, args->number, args->thread, args->flags, &owner);
+	return IS_ERR(lock) ? PTR_ERR(lock) :
+			      kdsm_lock_take(lock, owner, args->flags, args->timeout);
+}
+
+static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, union kdsm_lock_args *all)
+{
+	const struct kdsm_lock_give *args = &all->give;
+	struct kdsm_lock_owner *owner;
+	struct kdsm_lock *lock;
+
+	if (args->flags & ~KDSM_LOCK_READ)
+		return -EINVAL;
+	lock = kdsm_lock_for(file, args->number, args->thread, args->flags, &owner);
 	if (IS_ERR(lock))
 		return PTR_ERR(lock);
-	if (!(args.flags & KDSM_LOCK_READ))
-		return kdsm_lock_take(lock, owner, args.flags, args.timeout);
-	return lock->readers ? kdsm_read_take(lock->readers, owner, args.flags, args.timeout) :
-			       -EINVAL;
+	return args->flags & KDSM_LOCK_READ ? kdsm_read_give(lock, args->thread) :
+					      kdsm_lock_give(lock, args->thread);
 }
 
-static int kdsm_ioctl_lock_give(struct kdsm_lock_file *file, void __user *user, bool give)
+static int kdsm_ioctl_lock_consistent(struct kdsm_lock_file *file, union kdsm_lock_args *all)
 {
+	const struct kdsm_lock_give *args = &all->give;
 	struct kdsm_lock_owner *owner;
-	struct kdsm_lock_give args;
 	struct kdsm_lock *lock;
-	u32 argsz;
-	int err;
 
-	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCK_GIVE_SIZE_VER0, user, &argsz);
-	if (err)
-		return err;
-	if (args.flags & ~(give ? KDSM_LOCK_READ : 0))
+	if (args->flags)
 		return -EINVAL;
-	lock = kdsm_lock_for(file, args.number, args.thread, &owner);
-	if (IS_ERR(lock))
-		return PTR_ERR(lock);
-	if (args.flags & KDSM_LOCK_READ)
-		return lock->readers ? kdsm_read_give(lock->readers, args.thread) : -EINVAL;
-	return give ? kdsm_lock_give(lock, args.thread) : kdsm_lock_consistent(lock, args.thread);
+	lock = kdsm_lock_for(file, args->number, args->thread, 0, &owner);
+	return IS_ERR(lock) ? PTR_ERR(lock) : kdsm_lock_consistent(lock, args->thread);
 }
 
-static int kdsm_ioctl_lock_set(struct kdsm_lock_file *file, void __user *user)
+static int kdsm_ioctl_lock_set(struct kdsm_lock_file *file, union kdsm_lock_args *all)
 {
-	struct kdsm_lock_set args;
+	const struct kdsm_lock_set *args = &all->set;
 	struct kdsm_lock *lock;
-	u32 argsz;
-	int err;
 
-	err = kdsm_args_get(&args, sizeof(args), KDSM_LOCK_SET_SIZE_VER0, user, &argsz);
-	if (err)
-		return err;
-	if (args.flags || args.reserved || !args.settings.mask ||
-	    args.settings.mask & ~KDSM_LOCK_SET_ALL)
+	if (args->flags || args->reserved || !args->settings.mask ||
+	    args->settings.mask & ~KDSM_LOCK_SET_ALL)
 		return -EINVAL;
 	if (!file->may_write)
 		return -EACCES;
 	if (from_kuid(&init_user_ns, current_fsuid()) != file->region->uid &&
 	    !capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	lock = kdsm_lock_of(file, args.number);
-	return lock ? kdsm_lock_set(lock, &args.settings) : -ENOENT;
+	lock = kdsm_lock_of(file, args->number);
+	return lock ? kdsm_lock_set(lock, &args->settings) : -ENOENT;
 }
 
-/* Count what the lock's objects on this node have done. Returns 0. */
+/* Count what the lock's parts on this node have done. Returns 0. */
 static int kdsm_lock_add_up(const struct kdsm_lock *lock, u64 *stats)
 {
 	const struct kdsm_turn_stats *turn = &lock->turn.stats;
-	const struct kdsm_readers *readers = lock->readers;
-	const struct kdsm_reader_home *reader = NULL;
-	u64 messages = turn->messages;
+	const struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+	u64 messages = lock->turn.part.messages + lock->pass.part.messages;
 
 	if (lock->home) {
-		messages += lock->home->messages;
+		messages += lock->home->part.messages + lock->home->gate.messages;
 		stats[KDSM_LOCK_STAT_SWITCHES] = lock->home->switches;
 	}
-	if (readers) {
-		messages += readers->pass.asked + readers->pass.left;
-		reader = kdsm_readers_home_now(readers);
-	}
 	if (reader) {
-		messages += reader->messages + reader->pass.asked + reader->pass.left;
+		messages += reader->gate.messages + reader->pass.part.messages;
 		stats[KDSM_LOCK_STAT_READERS_IN_ROW] = reader->gate.most;
 	}
 	stats[KDSM_LOCK_STAT_ENTERED] = turn->asked + turn->free;
@@ -191,7 +173,7 @@ static void kdsm_lock_describe(struct kdsm_lock *lock, struct kdsm_lock_info *ar
 	args->number = lock->number;
 	args->kind = lock->kind;
 	args->levels = lock->levels;
-	args->home = lock->turn.home;
+	args->home = lock->turn.part.home;
 	strscpy_pad(args->name, lock->name, sizeof(args->name));
 	mutex_lock(&lock->mutex);
 	args->settings = lock->settings;
@@ -204,55 +186,58 @@ static void kdsm_lock_describe(struct kdsm_lock *lock, struct kdsm_lock_info *ar
 	data_race(kdsm_lock_add_up(lock, args->stats));
 }
 
-static int kdsm_ioctl_lock_info(struct kdsm_lock_file *file, void __user *user)
+static int kdsm_ioctl_lock_info(struct kdsm_lock_file *file, union kdsm_lock_args *all)
 {
-	struct kdsm_lock_info *args;
+	struct kdsm_lock_info *args = &all->info;
+	unsigned long number = args->number;
 	struct kdsm_lock *lock;
-	unsigned long number;
-	u32 argsz;
-	int err;
 
-	args = kzalloc(sizeof(*args), GFP_KERNEL);
-	if (!args)
-		return -ENOMEM;
-	err = kdsm_args_get(args, sizeof(*args), KDSM_LOCK_INFO_SIZE_VER0, user, &argsz);
-	if (err)
-		goto free;
-	err = -EINVAL;
 	if (args->flags & ~KDSM_LOCK_NEXT)
-		goto free;
-	number = args->number;
+		return -EINVAL;
 	if (args->flags & KDSM_LOCK_NEXT)
 		lock = xa_find(&file->region->locks->open, &number, KDSM_MAX_LOCKS - 1,
 			       XA_PRESENT);
 	else
 		lock = kdsm_lock_of(file, args->number);
-	err = -ENOENT;
-	if (lock) {
-		kdsm_lock_describe(lock, args);
-		err = kdsm_args_put(args, sizeof(*args), user, argsz);
-	}
-free:
-	kfree(args);
-	return err;
+	if (!lock)
+		return -ENOENT;
+	kdsm_lock_describe(lock, args);
+	return 0;
 }
+
+static const struct kdsm_lock_call {
+	unsigned int command;
+	int (*call)(struct kdsm_lock_file *file, union kdsm_lock_args *args);
+	u32 size, least;		/* of the arguments, now and in the first version */
+	bool returns;			/* the program gets them back */
+} kdsm_lock_calls[] = {
+	{ KDSM_IOC_LOCK, kdsm_ioctl_lock_take,
+	  sizeof(struct kdsm_lock_take), KDSM_LOCK_TAKE_SIZE_VER0, false },
+	{ KDSM_IOC_UNLOCK, kdsm_ioctl_lock_give,
+	  sizeof(struct kdsm_lock_give), KDSM_LOCK_GIVE_SIZE_VER0, false },
+	{ KDSM_IOC_LOCK_CONSISTENT, kdsm_ioctl_lock_consistent,
+	  sizeof(struct kdsm_lock_give), KDSM_LOCK_GIVE_SIZE_VER0, false },
+	{ KDSM_IOC_LOCK_THREAD, kdsm_ioctl_lock_thread,
+	  sizeof(struct kdsm_lock_thread), KDSM_LOCK_THREAD_SIZE_VER0, true },
+	{ KDSM_IOC_LOCK_OPEN, kdsm_ioctl_lock_open,
+	  sizeof(struct kdsm_lock_open), KDSM_LOCK_OPEN_SIZE_VER0, true },
+	{ KDSM_IOC_LOCK_SET, kdsm_ioctl_lock_set,
+	  sizeof(struct kdsm_lock_set), KDSM_LOCK_SET_SIZE_VER0, false },
+	{ KDSM_IOC_LOCK_INFO, kdsm_ioctl_lock_info,
+	  sizeof(struct kdsm_lock_info), KDSM_LOCK_INFO_SIZE_VER0, true },
+};
 
 long kdsm_lock_ioctl(struct kdsm_lock_file *file, unsigned int command, void __user *user)
 {
-	switch (command) {
-	case KDSM_IOC_LOCK_OPEN:
-		return kdsm_ioctl_lock_open(file, user);
-	case KDSM_IOC_LOCK_THREAD:
-		return kdsm_ioctl_lock_thread(file, user);
-	case KDSM_IOC_LOCK:
-		return kdsm_ioctl_lock_take(file, user);
-	case KDSM_IOC_UNLOCK:
-		return kdsm_ioctl_lock_give(file, user, true);
-	case KDSM_IOC_LOCK_CONSISTENT:
-		return kdsm_ioctl_lock_give(file, user, false);
-	case KDSM_IOC_LOCK_SET:
-		return kdsm_ioctl_lock_set(file, user);
-	default:
-		return kdsm_ioctl_lock_info(file, user);
-	}
+	const struct kdsm_lock_call *call = kdsm_lock_calls;
+	union kdsm_lock_args args;
+	u32 argsz;
+	int err;
+
+	while (call->command != command)
+		if (++call == kdsm_lock_calls + ARRAY_SIZE(kdsm_lock_calls))
+			return -ENOTTY;
+	err = kdsm_args_get(&args, call->size, call->least, user, &argsz);
+	err = err ?: call->call(file, &args);
+	return !err && call->returns ? kdsm_args_put(&args, call->size, user, argsz) : err;
 }

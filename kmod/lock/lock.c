@@ -8,14 +8,11 @@
  * program that breaks them hurts the users of this lock: of the word, the module believes only the
  * number of a thread that lives; any other number counts as a dead owner.
  *
- * kdsm_lock_settle() does what the state requires, with the mutex and without the network.
- * kdsm_lock_run() also sends: a thread that waits calls it, or the work item. A thread that
- * unlocks does not, so unlocking never waits for the network.
+ * kdsm_lock_settle() does what the state requires; see side.c.
  */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/ktime.h>
-#include <linux/log2.h>
 
 #include "lock/lock.h"
 #include "region/region.h"
@@ -24,27 +21,6 @@
 static u32 kdsm_lock_region(const struct kdsm_lock *lock)
 {
 	return lock->locks->region->id;
-}
-
-/* ---- counting ---- */
-
-void kdsm_lock_count(struct kdsm_lock *lock, const struct kdsm_waiter *waiter, int status)
-{
-	u64 waited = ktime_get_ns() - waiter->since, *stats = lock->stats;
-
-	lockdep_assert_held(&lock->mutex);
-	if (!status || status == -EOWNERDEAD)
-		stats[waiter->reader ? KDSM_LOCK_STAT_READS : KDSM_LOCK_STAT_LOCKS]++;
-	else if (status == -EBUSY)
-		stats[KDSM_LOCK_STAT_BUSY]++;
-	else if (status == -ETIMEDOUT || status == -EINTR)
-		stats[KDSM_LOCK_STAT_TIMEDOUT]++;
-	if (waiter->try)
-		return;
-	stats[KDSM_LOCK_STAT_WAITED] += waited;
-	stats[KDSM_LOCK_STAT_LONGEST] = max(stats[KDSM_LOCK_STAT_LONGEST], waited);
-	lock->waits[min_t(u32, ilog2(waited | 1), KDSM_LOCK_WAITS - 1)]++;
-	kdsm_fabric_duration(lock->locks->region->cluster->fabric, KDSM_LATENCY_LOCK, waited);
 }
 
 static void kdsm_lock_count_uses(struct kdsm_lock *lock)
@@ -61,7 +37,7 @@ void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 {
 	u64 flags = KDSM_LOCK_AT_NODE;
 
-	if (kdsm_line_first(&lock->line))
+	if (kdsm_line_first(&lock->writers.line))
 		flags |= KDSM_LOCK_WAITERS;
 	if (!kdsm_turn_is_alone(&lock->turn) || lock->settings.keep != KDSM_LOCK_KEEP_FOREVER)
 		flags |= KDSM_LOCK_WANTED;
@@ -76,30 +52,16 @@ void kdsm_lock_write(struct kdsm_lock *lock, u32 owner)
 /* The lock is not at this node any more, or about to leave it. */
 static void kdsm_lock_away(struct kdsm_lock *lock)
 {
-	lock->here = false;
+	lock->writers.here = false;
 	kdsm_word_set(&lock->word, 0, lock->lost ? KDSM_LOCK_LOST : 0);
 }
 
 /* ---- what the state requires; with the mutex ---- */
 
-void kdsm_lock_end(struct kdsm_lock *lock, struct kdsm_waiter *waiter, int status)
-{
-	kdsm_lock_count(lock, waiter, status);
-	kdsm_line_end(&lock->line, waiter, status);
-}
-
-static void kdsm_lock_fail(struct kdsm_lock *lock, int err)
-{
-	struct kdsm_waiter *waiter;
-
-	while ((waiter = kdsm_line_first(&lock->line)))
-		kdsm_lock_end(lock, waiter, err);
-}
-
 /* The thread that has waited longest gets the lock. */
 static void kdsm_lock_grant(struct kdsm_lock *lock)
 {
-	struct kdsm_waiter *waiter = kdsm_line_first(&lock->line);
+	struct kdsm_waiter *waiter = kdsm_line_first(&lock->writers.line);
 
 	if (!lock->fresh)
 		lock->handed[lock->levels - 1]++;
@@ -108,7 +70,7 @@ static void kdsm_lock_grant(struct kdsm_lock *lock)
 	/* The word says whether others wait, and names the owner before the owner goes on. */
 	list_del_init(&waiter->link);
 	kdsm_lock_write(lock, waiter->thread);
-	kdsm_lock_end(lock, waiter, lock->dead ? -EOWNERDEAD : 0);
+	kdsm_side_end(&lock->writers, waiter, lock->dead ? -EOWNERDEAD : 0);
 }
 
 static void kdsm_lock_came(struct kdsm_lock *lock)
@@ -118,12 +80,12 @@ static void kdsm_lock_came(struct kdsm_lock *lock)
 
 	spin_lock_bh(&turn->lock);
 	flags = turn->flags;
-	lock->from = turn->from;
-	lock->adopted = !lock->sign || turn->back;
+	lock->writers.from = turn->from;
+	lock->writers.adopted = !lock->sign || turn->back;
 	spin_unlock_bh(&turn->lock);
-	lock->here = true;
+	lock->writers.here = true;
 	lock->fresh = true;
-	lock->arrivals++;
+	lock->writers.arrivals++;
 	lock->idle_since = 0;
 	lock->dead = flags & KDSM_TURN_DEAD;
 	lock->lost |= !!(flags & KDSM_TURN_SPOILT);
@@ -133,7 +95,8 @@ bool kdsm_lock_is_orphan(const struct kdsm_lock *lock)
 {
 	const struct kdsm_turn *turn = &lock->turn;
 
-	return turn->home != turn->node && kdsm_fabric_is_down(turn->fabric, turn->home);
+	return turn->part.home != turn->part.node &&
+	       kdsm_fabric_is_down(turn->part.fabric, turn->part.home);
 }
 
 /* Whether threads have waited for too long for a home that does not answer */
@@ -155,18 +118,18 @@ static bool kdsm_lock_is_silent(struct kdsm_lock *lock)
 static bool kdsm_lock_settle_away(struct kdsm_lock *lock)
 {
 	enum kdsm_turn_state state = READ_ONCE(lock->turn.state);
-	unsigned int waiting = kdsm_line_count(&lock->line);
+	unsigned int waiting = kdsm_line_count(&lock->writers.line);
 	struct kdsm_waiter *waiter;
 	unsigned int threads = 0;
 
 	if (lock->lost) {
-		kdsm_lock_fail(lock, -ENOTRECOVERABLE);
+		kdsm_side_end_all(&lock->writers, -ENOTRECOVERABLE);
 	} else if (state == KDSM_TURN_LOST ||
 		   (state != KDSM_TURN_NONE &&
 		    (kdsm_lock_is_orphan(lock) || kdsm_lock_is_silent(lock)))) {
-		kdsm_lock_fail(lock, -EHOSTDOWN);
+		kdsm_side_end_all(&lock->writers, -EHOSTDOWN);
 	} else if (waiting) {
-		list_for_each_entry(waiter, &lock->line.waiters, link) {
+		list_for_each_entry(waiter, &lock->writers.line.waiters, link) {
 			threads += !waiter->try;
 			waiter->tried = waiter->try;
 		}
@@ -196,14 +159,14 @@ static bool kdsm_lock_stays(struct kdsm_lock *lock)
 		lock->idle_since = now;
 	if (now - lock->idle_since >= keep)
 		return false;
-	kdsm_duty_within(&lock->duty, lock->idle_since + keep - now);
+	kdsm_duty_within(&lock->writers.duty, lock->idle_since + keep - now);
 	return true;
 }
 
 /* Let the lock go, unless it may stay. Returns whether it goes. */
 static bool kdsm_lock_leave(struct kdsm_lock *lock)
 {
-	bool keep = kdsm_line_first(&lock->line) || kdsm_lock_stays(lock);
+	bool keep = kdsm_line_first(&lock->writers.line) || kdsm_lock_stays(lock);
 	unsigned int flags = 0;
 	bool leaves;
 
@@ -223,8 +186,8 @@ static bool kdsm_lock_leave(struct kdsm_lock *lock)
 /* A thread has the lock. Look whether it lives, if others wait for it. */
 static void kdsm_lock_look_after(struct kdsm_lock *lock)
 {
-	if (kdsm_line_first(&lock->line) || !kdsm_turn_is_alone(&lock->turn))
-		kdsm_duty_within(&lock->duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
+	if (kdsm_line_first(&lock->writers.line) || !kdsm_turn_is_alone(&lock->turn))
+		kdsm_duty_within(&lock->writers.duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
 }
 
 /* The lock is here, and what was written under it can be seen. Returns whether it goes. */
@@ -240,13 +203,13 @@ static bool kdsm_lock_settle_here(struct kdsm_lock *lock)
 		owner = 0;
 	}
 	if (lock->lost)
-		kdsm_lock_fail(lock, -ENOTRECOVERABLE);
+		kdsm_side_end_all(&lock->writers, -ENOTRECOVERABLE);
 	if (owner) {
 		kdsm_lock_look_after(lock);
 		kdsm_lock_write(lock, owner);
 		return false;
 	}
-	if (!kdsm_line_first(&lock->line) || !kdsm_turn_may_pass(&lock->turn))
+	if (!kdsm_line_first(&lock->writers.line) || !kdsm_turn_may_pass(&lock->turn))
 		return kdsm_lock_leave(lock);
 	kdsm_lock_grant(lock);
 	kdsm_lock_look_after(lock);
@@ -255,83 +218,14 @@ static bool kdsm_lock_settle_here(struct kdsm_lock *lock)
 
 bool kdsm_lock_settle(struct kdsm_lock *lock)
 {
-	lockdep_assert_held(&lock->mutex);
 	if (!kdsm_turn_is_here(&lock->turn))
 		return kdsm_lock_settle_away(lock);
-	if (!lock->here)
+	if (!lock->writers.here)
 		kdsm_lock_came(lock);
-	return !lock->adopted || kdsm_lock_settle_here(lock);
+	return !lock->writers.adopted || kdsm_lock_settle_here(lock);
 }
 
-/* ---- what needs the network ---- */
-
-/* See what former holders wrote. Returns the time until the next try, in ns, or 0. */
-static u64 kdsm_lock_fetch(struct kdsm_lock *lock, u32 arrivals, unsigned int from)
-{
-	int err = kdsm_lock_adopt(lock, from);
-
-	if (err && err != -EOWNERDEAD)
-		return KDSM_TURN_RETRY;
-	mutex_lock(&lock->mutex);
-	/* The node may have lost the lock meanwhile. */
-	if (lock->arrivals == arrivals && lock->here) {
-		lock->adopted = true;
-		lock->dead |= err == -EOWNERDEAD;
-	}
-	mutex_unlock(&lock->mutex);
-	return 0;
-}
-
-/*
- * One round: do what the state requires, and then send or fetch. Returns whether another round
- * follows at once. If not, try->delay is the time until the next one, in ns; 0: none is needed.
- */
-static bool kdsm_lock_round(struct kdsm_duty *duty, struct kdsm_try *try)
-{
-	struct kdsm_lock *lock = container_of(duty, struct kdsm_lock, duty);
-	bool more, fetch;
-	unsigned int from, what;
-	u32 arrivals;
-
-	mutex_lock(&lock->mutex);
-	WRITE_ONCE(lock->line.called, false);
-	more = kdsm_lock_settle(lock);
-	fetch = lock->here && !lock->adopted;
-	arrivals = lock->arrivals;
-	from = lock->from;
-	what = kdsm_try_what(READ_ONCE(lock->turn.state), fetch);
-	mutex_unlock(&lock->mutex);
-	/* After a failure, the round only ends waits that have become vain. */
-	if (!more || (try->delay && try->what == what)) {
-		try->delay = more ? try->delay : 0;
-		return false;
-	}
-	try->delay = fetch ? kdsm_lock_fetch(lock, arrivals, from) :
-			     kdsm_turn_advance(&lock->turn);
-	try->what = kdsm_try_what(READ_ONCE(lock->turn.state), fetch);
-	return true;
-}
-
-/* A home that is down is asked less often. */
-static u64 kdsm_lock_pause(const struct kdsm_lock *lock, u64 delay)
-{
-	unsigned int missed = READ_ONCE(lock->turn.missed);
-
-	return missed > 4 ? max_t(u64, delay, min(missed, 50U) * 10 * NSEC_PER_MSEC) : delay;
-}
-
-void kdsm_lock_run(struct kdsm_lock *lock)
-{
-	u64 delay = kdsm_duty_rounds(&lock->duty, kdsm_lock_round);
-
-	if (delay)
-		kdsm_duty_within(&lock->duty, kdsm_lock_pause(lock, delay));
-}
-
-void kdsm_lock_work(struct work_struct *work)
-{
-	kdsm_lock_run(container_of(work, struct kdsm_lock, duty.now));
-}
+/* ---- events ---- */
 
 void kdsm_lock_check(struct kdsm_lock *lock)
 {
@@ -339,10 +233,11 @@ void kdsm_lock_check(struct kdsm_lock *lock)
 	/* Its number will be another thread's. */
 	if (lock->forfeited && !kdsm_lock_thread_lives(lock->locks, lock->forfeited))
 		lock->forfeited = 0;
-	if (kdsm_lock_settle(lock))
-		kdsm_duty_now(&lock->duty);
-	if (lock->readers && kdsm_readers_check(lock->readers))
-		kdsm_duty_now(&lock->readers->duty);
+	kdsm_side_kick(&lock->writers);
+	if (lock->kind == KDSM_LOCK_RMA_RW) {
+		kdsm_readers_are_out(lock);
+		kdsm_side_kick(&lock->readers);
+	}
 	mutex_unlock(&lock->mutex);
 }
 
@@ -358,12 +253,10 @@ void kdsm_lock_let_go(struct kdsm_lock *lock, unsigned long end)
 {
 	WRITE_ONCE(lock->unwanted, true);
 	for (;;) {
-		kdsm_lock_run(lock);
-		if (lock->readers)
-			kdsm_readers_run(lock->readers);
+		kdsm_duty_run(&lock->writers.duty);
+		kdsm_duty_run(&lock->readers.duty);
 		if (time_after_eq(jiffies, end) ||
-		    (kdsm_lock_is_gone(lock) &&
-		     (!lock->readers || kdsm_readers_are_gone(lock->readers))))
+		    (kdsm_lock_is_gone(lock) && kdsm_readers_are_gone(lock)))
 			break;
 		usleep_range(500, 1000);
 	}
@@ -374,9 +267,9 @@ void kdsm_lock_untied(struct kdsm_lock *lock, unsigned int node)
 {
 	u32 owner;
 
-	if (node == lock->turn.home) {
+	if (node == lock->turn.part.home) {
 		mutex_lock(&lock->mutex);
-		owner = lock->here ? kdsm_word_freeze(&lock->word) : 0;
+		owner = lock->writers.here ? kdsm_word_freeze(&lock->word) : 0;
 		if (kdsm_turn_out(&lock->turn)) {
 			lock->forfeited = owner ?: lock->forfeited;
 			lock->dead = false;
@@ -384,6 +277,5 @@ void kdsm_lock_untied(struct kdsm_lock *lock, unsigned int node)
 		}
 		mutex_unlock(&lock->mutex);
 	}
-	if (lock->readers)
-		kdsm_readers_untied(lock->readers, node);
+	kdsm_readers_untied(lock, node);
 }

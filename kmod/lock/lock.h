@@ -34,23 +34,7 @@ struct pid;
 
 /* ---- work ---- */
 
-/* Work on the locks' own workqueue, at once or later */
-struct kdsm_duty {
-	atomic_t runs;			/* calls of kdsm_duty_rounds() that are not done */
-	struct workqueue_struct *workqueue;
-	struct work_struct now;
-	struct delayed_work later;
-	bool stopped;
-};
-
-void kdsm_duty_init(struct kdsm_duty *duty, struct workqueue_struct *workqueue,
-		    void (*run)(struct work_struct *now));
-/* Run soon. Any context. */
-void kdsm_duty_now(struct kdsm_duty *duty);
-/* Run within this time, in ns. Any context. */
-void kdsm_duty_within(struct kdsm_duty *duty, u64 delay);
-/* It does not run any more, nor again. */
-void kdsm_duty_stop(struct kdsm_duty *duty);
+struct kdsm_duty;
 
 /* The last operation or message of a round */
 struct kdsm_try {
@@ -58,18 +42,32 @@ struct kdsm_try {
 	unsigned int what;	/* what it was for */
 };
 
-static inline unsigned int kdsm_try_what(unsigned int state, bool fetch)
-{
-	return 2 * state + fetch;
-}
+/* Work on a lock, for one task at a time: a thread that waits, or the work item */
+struct kdsm_duty {
+	struct kdsm_lock *lock;
+	struct kdsm_line *line;		/* whose first thread runs it; NULL: only work does */
+	/* Returns whether to call it again at once; if not, *try says when. Sleeps. */
+	bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try);
+	atomic_t runs;			/* calls of kdsm_duty_run() that are not done */
+	struct workqueue_struct *workqueue;
+	struct work_struct now;
+	struct delayed_work later;
+	bool stopped;
+};
 
+void kdsm_duty_init(struct kdsm_duty *duty, struct kdsm_lock *lock, struct kdsm_line *line,
+		    bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try));
 /*
- * Call round(duty, try) until it returns false. One task at a time does so: it does one round more
- * for those that call meanwhile, which return at once. Returns the time until the next call, in ns;
- * 0: none is needed. Sleeps.
+ * Run it in this task, until there is nothing to do. If another task runs it, that one does one
+ * round more, and this one returns at once. Sleeps.
  */
-u64 kdsm_duty_rounds(struct kdsm_duty *duty,
-		     bool (*round)(struct kdsm_duty *duty, struct kdsm_try *try));
+void kdsm_duty_run(struct kdsm_duty *duty);
+/* Run it soon, as work. Any context. */
+void kdsm_duty_now(struct kdsm_duty *duty);
+/* Run it within this time, in ns. Any context. */
+void kdsm_duty_within(struct kdsm_duty *duty, u64 delay);
+/* It does not run any more, nor again. */
+void kdsm_duty_stop(struct kdsm_duty *duty);
 
 /* ---- the locks of a region ---- */
 
@@ -80,6 +78,7 @@ struct kdsm_locks {
 	struct kdsm_ranks *ranks;	/* of the topology */
 	struct kdsm_memory *memory;	/* words of the locks whose home is here; signatures */
 	struct mutex mutex;		/* guards pages and slots */
+	struct mutex open_mutex;	/* guards additions to open, and sets */
 	struct xarray open;		/* struct kdsm_lock by number */
 	struct xarray registry;		/* node 0: struct kdsm_wire_lock_open by number */
 	struct mutex registry_mutex;	/* node 0: guards that */
@@ -91,26 +90,16 @@ struct kdsm_locks {
 	atomic64_t *slots;		/* KDSM_LOCK_SLOTS, once touched */
 };
 
-/* The readers of this node; of a lock of kind RMA_RW */
-struct kdsm_readers {
-	struct kdsm_lock *lock;
+/* The threads of this node that want a lock in one mode; guarded by the lock's mutex */
+struct kdsm_side {
 	struct kdsm_duty duty;
-	struct kdsm_pass pass;
-	struct kdsm_line line;
-	struct list_head inside;	/* struct kdsm_reader: threads that read without a slot */
-	u32 arrivals;			/* admissions of this node */
-	bool here, adopted;		/* admitted; and what writers wrote can be seen */
-	/* For other nodes, once one of them has asked; its work */
-	struct kdsm_reader_home *home;
-	struct kdsm_duty home_duty;
+	struct kdsm_line line;		/* threads that wait */
+	bool reads;
+	bool here;			/* the lock, or right to read, is here and does not leave */
+	bool adopted;			/* what holders before wrote can be seen */
+	u16 from;			/* node whose slot has the signature; or KDSM_NOBODY */
+	u32 arrivals;			/* times that it came */
 };
-
-/* The reader home, or NULL: no node has asked, or readers is NULL */
-static inline struct kdsm_reader_home *kdsm_readers_home_now(const struct kdsm_readers *readers)
-{
-	/* Pairs with cmpxchg() in kdsm_readers_home() */
-	return readers ? smp_load_acquire(&readers->home) : NULL;
-}
 
 /* A lock that is open on this node, until the region goes */
 struct kdsm_lock {
@@ -124,14 +113,10 @@ struct kdsm_lock {
 	struct kdsm_lock_settings settings;
 	struct kdsm_lock_word *mapped;
 	struct kdsm_word word;		/* the same */
-	struct kdsm_line line;		/* threads that wait to write */
-	bool here;			/* the lock is here, and has not begun to leave */
-	bool adopted;			/* what holders before wrote can be seen */
+	struct kdsm_side writers;
 	bool fresh;			/* no thread has had the lock since it came */
 	bool dead, lost;		/* KDSM_LOCK_DEAD, KDSM_LOCK_LOST */
 	bool unwanted;			/* kdsm_lock_let_go(): do not keep it */
-	u16 from;			/* node whose slot has the signature; or KDSM_NOBODY */
-	u32 arrivals;			/* times that it came */
 	u32 forfeited;			/* thread that had it when this node was given up */
 	u64 uses;			/* last seen in the word */
 	u64 idle_since;			/* in ns of ktime; 0: not idle */
@@ -141,13 +126,25 @@ struct kdsm_lock {
 	u64 gets, puts;			/* of signatures, at other nodes; counted by sign.c */
 	u64 waits[KDSM_LOCK_WAITS];
 
-	struct kdsm_duty duty;
 	struct kdsm_turn turn;
 	struct kdsm_lock_sign *sign;	/* policy release; NULL: another one */
-	struct kdsm_readers *readers;	/* NULL: of another kind than RMA_RW */
 	struct kdsm_lock_home *home;	/* NULL: the home is another node */
 	struct kdsm_duty home_duty;
+
+	/* Kind RMA_RW */
+	struct kdsm_side readers;
+	struct kdsm_pass pass;
+	struct list_head inside;	/* struct kdsm_reader: threads that read without a slot */
+	struct kdsm_reader_home *reader_home;	/* NULL: no other node has asked yet */
+	struct kdsm_duty reader_duty;	/* of the reader home */
 };
+
+/* The reader home, or NULL */
+static inline struct kdsm_reader_home *kdsm_lock_reader_home(const struct kdsm_lock *lock)
+{
+	/* Pairs with cmpxchg() in kdsm_lock_open_reader_home() */
+	return smp_load_acquire(&lock->reader_home);
+}
 
 /* ---- table.c, registry.c: which locks there are ---- */
 
@@ -167,12 +164,8 @@ struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open
  * home does not answer: the first thread that locks finds that.
  */
 void kdsm_lock_meet(const struct kdsm_lock *lock);
-/* The home: if nobody has the lock, its word is free on return. Sleeps. */
-void kdsm_lock_open_word(struct kdsm_lock_home *home);
 /* A lock that is open here, or NULL */
 struct kdsm_lock *kdsm_lock_find(struct kdsm_locks *locks, u32 number);
-/* The reader home of this node, which is made now, or NULL: no memory */
-struct kdsm_reader_home *kdsm_readers_home(struct kdsm_readers *readers);
 unsigned int kdsm_lock_home_of(const struct kdsm_region *region, u32 number);
 int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *settings);
 
@@ -180,8 +173,9 @@ int kdsm_lock_set(struct kdsm_lock *lock, const struct kdsm_lock_settings *setti
 unsigned int kdsm_lock_levels(const struct kdsm_locks *locks, u32 kind);
 u32 kdsm_lock_mask(const struct kdsm_locks *locks, u32 kind);
 bool kdsm_lock_is_kind(u32 kind);
-bool kdsm_lock_is_sane(const struct kdsm_locks *locks, const struct kdsm_lock_settings *settings,
-		       u32 kind);
+/* Whether the settings of the mask are in their ranges */
+bool kdsm_lock_are_sane(const struct kdsm_locks *locks, struct kdsm_lock_settings *settings,
+			u32 mask);
 void kdsm_lock_settings_read(struct kdsm_lock_settings *settings,
 			     const struct kdsm_wire_lock_open *wire);
 void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
@@ -230,37 +224,39 @@ bool kdsm_lock_thread_lives(struct kdsm_locks *locks, u32 number);
 
 /* ---- objects.c: the parts of a lock on this node ---- */
 
+/* Returns 0 or -ENOMEM; the caller calls kdsm_lock_exit() in any case. */
 int kdsm_lock_init(struct kdsm_lock *lock);
 void kdsm_lock_exit(struct kdsm_lock *lock);
-int kdsm_readers_create(struct kdsm_lock *lock);
-void kdsm_readers_destroy(struct kdsm_readers *readers);
+/* Other nodes will ask this one for the right to read. Returns 0 or -ENOMEM. */
+int kdsm_lock_open_reader_home(struct kdsm_lock *lock);
 
 /* ---- take.c: calls of threads ---- */
 
 int kdsm_lock_take(struct kdsm_lock *lock, struct kdsm_lock_owner *owner, u32 flags, u64 timeout);
 int kdsm_lock_give(struct kdsm_lock *lock, u32 thread);
 int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread);
-int kdsm_read_take(struct kdsm_readers *readers, struct kdsm_lock_owner *owner, u32 flags,
-		   u64 timeout);
-int kdsm_read_give(struct kdsm_readers *readers, u32 thread);
+int kdsm_read_give(struct kdsm_lock *lock, u32 thread);
+
+/* ---- side.c; with the mutex ---- */
+
+void kdsm_side_init(struct kdsm_side *side, struct kdsm_lock *lock, bool reads);
+/*
+ * Do what the state requires, without the network. Returns whether kdsm_duty_run() has something to
+ * do.
+ */
+bool kdsm_side_settle(struct kdsm_side *side);
+/* Do that, and start the work if it has */
+void kdsm_side_kick(struct kdsm_side *side);
+/* The wait of a thread, or of all, is over. */
+void kdsm_side_end(struct kdsm_side *side, struct kdsm_waiter *waiter, int status);
+void kdsm_side_end_all(struct kdsm_side *side, int status);
 
 /* ---- lock.c: the threads of this node take turns to write ---- */
 
-/*
- * Do what the state requires, without the network. Returns whether kdsm_lock_run() has something to
- * do. With the mutex.
- */
+/* As kdsm_side_settle() */
 bool kdsm_lock_settle(struct kdsm_lock *lock);
-/* Do that, and send what has to be sent. Sleeps. */
-void kdsm_lock_run(struct kdsm_lock *lock);
-/* That, as work */
-void kdsm_lock_work(struct work_struct *work);
 /* The lock is here, and the word frozen: the thread (0: none) has it. With the mutex. */
 void kdsm_lock_write(struct kdsm_lock *lock, u32 owner);
-/* The wait of a thread is over. With the mutex. */
-void kdsm_lock_end(struct kdsm_lock *lock, struct kdsm_waiter *waiter, int status);
-/* A call to lock ends. With the mutex. */
-void kdsm_lock_count(struct kdsm_lock *lock, const struct kdsm_waiter *waiter, int status);
 /* Whether the home is another node, and known to be down */
 bool kdsm_lock_is_orphan(const struct kdsm_lock *lock);
 /* Owners may have died, or settings have changed. */
@@ -272,24 +268,23 @@ void kdsm_lock_check(struct kdsm_lock *lock);
 void kdsm_lock_let_go(struct kdsm_lock *lock, unsigned long end);
 /* The node gave this one up, or came up again. */
 void kdsm_lock_untied(struct kdsm_lock *lock, unsigned int node);
-/* The node does not answer this one, which needs it for the lock. Sleeps. */
-void kdsm_lock_missed(struct kdsm_lock *lock, unsigned int node);
 
-/* ---- read.c: the readers of this node; as in lock.c ---- */
+/* ---- read.c: the readers of this node; with the mutex ---- */
 
-bool kdsm_readers_settle(struct kdsm_readers *readers);
-void kdsm_readers_run(struct kdsm_readers *readers);
-void kdsm_readers_work(struct work_struct *work);
-void kdsm_readers_end(struct kdsm_readers *readers, struct kdsm_waiter *waiter, int status);
-/* Returns whether kdsm_readers_run() has something to do. With the mutex. */
-bool kdsm_readers_check(struct kdsm_readers *readers);
-/* Whether this node does not read any more, or cannot stop: a thread reads */
-bool kdsm_readers_are_gone(const struct kdsm_readers *readers);
-void kdsm_readers_untied(struct kdsm_readers *readers, unsigned int node);
-/* Whether the thread reads; with the mutex */
-bool kdsm_readers_have(struct kdsm_readers *readers, u32 thread);
-/* Its entry in the list, or NULL; with the mutex */
-struct kdsm_reader *kdsm_readers_find(struct kdsm_readers *readers, u32 thread);
+/* As kdsm_side_settle() */
+bool kdsm_readers_settle(struct kdsm_lock *lock);
+/* The thread that waited reads from now on. */
+void kdsm_readers_enter(struct kdsm_lock *lock, struct kdsm_waiter *waiter);
+/* Forget dead readers. Returns whether none is inside any more, if the node has barred readers. */
+bool kdsm_readers_are_out(struct kdsm_lock *lock);
+/* Whether the thread reads */
+bool kdsm_readers_have(struct kdsm_lock *lock, u32 thread);
+/* Its entry in the list, or NULL */
+struct kdsm_reader *kdsm_readers_find(struct kdsm_lock *lock, u32 thread);
+/* Without the mutex: whether this node does not read any more, or cannot stop: a thread reads */
+bool kdsm_readers_are_gone(const struct kdsm_lock *lock);
+/* Without the mutex: as kdsm_lock_untied() */
+void kdsm_readers_untied(struct kdsm_lock *lock, unsigned int node);
 
 /* ---- sign.c: what the next holder is to see; policy release only ---- */
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A node's part in a lock: the operations and messages that a state requires. One task at a
- * time sends for a lock, and repeats messages without an answer. Every answer counts only if the
- * state still is the one that asked.
+ * A node's part in a lock: the operations and messages that a state requires; messages without an
+ * answer are repeated.
  */
 #include <linux/bitfield.h>
 #include <linux/ktime.h>
@@ -34,25 +33,25 @@ static int kdsm_turn_swap(struct kdsm_turn *turn, u64 tie, u64 old, u64 new, u64
 	struct kdsm_batch batch;
 
 	turn->op = (struct kdsm_operation) {
-		.node = turn->home, .offset = turn->word, .compare = old, .operand = new,
+		.node = turn->part.home, .offset = turn->word, .compare = old, .operand = new,
 	};
-	turn->stats.atomics += turn->home != turn->node;
-	kdsm_batch_init(&batch, turn->fabric, turn->memory);
+	turn->stats.atomics += turn->part.home != turn->part.node;
+	kdsm_batch_init(&batch, turn->part.fabric, turn->memory);
 	batch.tie = tie;
 	return kdsm_word_swap(&batch, &turn->op, found);
 }
 
 static u64 kdsm_turn_take(struct kdsm_turn *turn, u64 life, u64 serial)
 {
-	u64 held = kdsm_word_held(turn->node, life, serial), found;
-	u64 tie = kdsm_fabric_tie(turn->fabric, turn->home);
+	u64 held = kdsm_word_held(turn->part.node, life, serial), found;
+	u64 tie = kdsm_fabric_tie(turn->part.fabric, turn->part.home);
 	int err = kdsm_turn_swap(turn, tie, KDSM_WORD_FREE, held, &found);
 
 	spin_lock_bh(&turn->lock);
 	if (turn->state == KDSM_TURN_TAKING && turn->life == life && turn->serial == serial) {
 		if (!err && found == KDSM_WORD_FREE) {
 			turn->named = true;
-			turn->from = turn->home;
+			turn->from = turn->part.home;
 			turn->back = false;
 			turn->stats.free++;
 			kdsm_turn_enter(turn, KDSM_TURN_SOLE);
@@ -67,7 +66,7 @@ static u64 kdsm_turn_take(struct kdsm_turn *turn, u64 life, u64 serial)
 		}
 	}
 	spin_unlock_bh(&turn->lock);
-	turn->ops->changed(turn);
+	kdsm_part_changed(&turn->part);
 	return 0;
 }
 
@@ -83,7 +82,7 @@ static int kdsm_turn_get_ready(struct kdsm_turn *turn, struct kdsm_wire_turn *wi
 	spin_unlock_bh(&turn->lock);
 	if (!err)
 		return 0;
-	err = turn->ops->leaving(turn, false);
+	err = kdsm_turn_leaving(turn, false);
 	spin_lock_bh(&turn->lock);
 	/* The node may have lost the lock meanwhile, got it again, and begun to leave it again. */
 	if (turn->leaves != leaves) {
@@ -100,9 +99,9 @@ static int kdsm_turn_get_ready(struct kdsm_turn *turn, struct kdsm_wire_turn *wi
 
 static u64 kdsm_turn_free(struct kdsm_turn *turn, u64 life, u64 serial)
 {
-	u64 held = kdsm_word_held(turn->node, life, serial), found;
-	u64 tie = kdsm_fabric_tie(turn->fabric, turn->home);
-	int err = turn->ops->leaving ? turn->ops->leaving(turn, true) : 0;
+	u64 held = kdsm_word_held(turn->part.node, life, serial), found;
+	u64 tie = kdsm_fabric_tie(turn->part.fabric, turn->part.home);
+	int err = kdsm_turn_leaving(turn, true);
 
 	if (err && err != -EOWNERDEAD)
 		return KDSM_TURN_RETRY;
@@ -127,7 +126,7 @@ static u64 kdsm_turn_free(struct kdsm_turn *turn, u64 life, u64 serial)
 		}
 	}
 	spin_unlock_bh(&turn->lock);
-	turn->ops->changed(turn);
+	kdsm_part_changed(&turn->part);
 	return err ? kdsm_turn_pause(err) : 0;
 }
 
@@ -141,18 +140,12 @@ static int kdsm_turn_send(struct kdsm_turn *turn, unsigned int node,
 	unsigned int length = sizeof(*reply);
 	int err;
 
-	turn->stats.messages += node != turn->node;
-	err = kdsm_message(turn->fabric, node, type, wire,
-			   kdsm_wire_turn_size(le16_to_cpu(wire->count)), reply,
-			   reply ? &length : NULL);
+	err = kdsm_part_send(&turn->part, node, type, wire,
+			     kdsm_wire_turn_size(le16_to_cpu(wire->count)), reply,
+			     reply ? &length : NULL);
 	if (!err && reply && !kdsm_wire_turn_fits(reply, length))
 		err = -EPROTO;
-	if (kdsm_message_was_heard(err)) {
-		turn->missed = 0;
-		return err;
-	}
-	turn->missed++;
-	turn->ops->missed(turn, node);
+	turn->missed = kdsm_message_was_heard(err) ? 0 : turn->missed + 1;
 	return err;
 }
 
@@ -163,7 +156,7 @@ static void kdsm_turn_lose(struct kdsm_turn *turn)
 	if (!kdsm_turn_is_here(turn))
 		kdsm_turn_enter(turn, KDSM_TURN_LOST);
 	spin_unlock_bh(&turn->lock);
-	turn->ops->changed(turn);
+	kdsm_part_changed(&turn->part);
 }
 
 /* After the home has answered ENQUEUE */
@@ -188,7 +181,7 @@ static u64 kdsm_turn_ask(struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
 
 	wire->quota = cpu_to_le16(READ_ONCE(turn->threads));
 	turn->stats.asked++;
-	err = kdsm_turn_send(turn, turn->home, KDSM_MESSAGE_TURN_ENQUEUE, wire, &reply);
+	err = kdsm_turn_send(turn, turn->part.home, KDSM_MESSAGE_TURN_ENQUEUE, wire, &reply);
 	if (err == -ENOENT) {
 		kdsm_turn_lose(turn);
 		return 0;
@@ -216,7 +209,7 @@ static u64 kdsm_turn_ask(struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
 	gone = turn->state == KDSM_TURN_NONE;
 	spin_unlock_bh(&turn->lock);
 	if (gone)
-		turn->ops->changed(turn);
+		kdsm_part_changed(&turn->part);
 	return 0;
 }
 
@@ -246,7 +239,7 @@ static void kdsm_turn_left(struct kdsm_turn *turn, const struct kdsm_wire_turn *
 		break;
 	case KDSM_REPLY_LIST:
 		if (turn->state == KDSM_TURN_HANDING ||
-		    kdsm_list_read(reply, &list, turn->nodes) || !list.count)
+		    kdsm_list_read(reply, &list, turn->part.nodes) || !list.count)
 			break;
 		turn->epoch = max(turn->epoch, le32_to_cpu(reply->epoch));
 		kdsm_turn_take_list(turn, &list);
@@ -264,8 +257,8 @@ static u64 kdsm_turn_leave(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 	if (state == KDSM_TURN_LEAVING && kdsm_turn_get_ready(turn, wire))
 		return KDSM_TURN_RETRY;
 	turn->stats.left++;
-	wire->node = cpu_to_le16(turn->node);
-	err = kdsm_turn_send(turn, turn->home, KDSM_MESSAGE_TURN_LEAVE, wire, &reply);
+	wire->node = cpu_to_le16(turn->part.node);
+	err = kdsm_turn_send(turn, turn->part.home, KDSM_MESSAGE_TURN_LEAVE, wire, &reply);
 	if (err == -ENOENT) {
 		kdsm_turn_lose(turn);
 		return 0;
@@ -277,7 +270,7 @@ static u64 kdsm_turn_leave(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 	    turn->serial == le64_to_cpu(wire->serial) && turn->epoch == le32_to_cpu(wire->epoch))
 		kdsm_turn_left(turn, &reply);
 	spin_unlock_bh(&turn->lock);
-	turn->ops->changed(turn);
+	kdsm_part_changed(&turn->part);
 	return 0;
 }
 
@@ -303,7 +296,7 @@ static u64 kdsm_turn_hand(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 	if (kdsm_turn_get_ready(turn, wire))
 		return KDSM_TURN_RETRY;
 	turn->stats.handed++;
-	wire->node = cpu_to_le16(turn->node);
+	wire->node = cpu_to_le16(turn->part.node);
 	err = kdsm_turn_send(turn, next, KDSM_MESSAGE_TURN_HAND, wire, NULL);
 	spin_lock_bh(&turn->lock);
 	if (turn->state == KDSM_TURN_HANDING && turn->turn == number - 1 && !err) {
@@ -315,11 +308,11 @@ static u64 kdsm_turn_hand(struct kdsm_turn *turn, struct kdsm_wire_turn *wire,
 	if (err == -ESTALE || err == -ENOENT)
 		turn->missed = KDSM_TURN_MISSES;
 	spin_unlock_bh(&turn->lock);
-	if (!err && turn->ops->handed)
-		turn->ops->handed(turn, next);
-	if (!err)
-		turn->ops->changed(turn);
-	return err ? kdsm_turn_pause(err) : 0;
+	if (err)
+		return kdsm_turn_pause(err);
+	kdsm_turn_handed(turn, next);
+	kdsm_part_changed(&turn->part);
+	return 0;
 }
 
 /* ---- one step ---- */
@@ -391,14 +384,9 @@ u64 kdsm_turn_advance(struct kdsm_turn *turn)
 	enum kdsm_turn_state state;
 	struct kdsm_wire_turn wire;
 	unsigned int next = 0;
-	u64 delay = 0, now;
+	u64 delay = 0;
 
 	spin_lock_bh(&turn->lock);
-	if (turn->busy) {
-		spin_unlock_bh(&turn->lock);
-		return 0;
-	}
-	turn->busy = true;
 	while (!delay) {
 		state = kdsm_turn_prepare(turn, &wire, &next);
 		if (state == KDSM_TURN_NONE)
@@ -407,11 +395,8 @@ u64 kdsm_turn_advance(struct kdsm_turn *turn)
 		delay = kdsm_turn_step(turn, state, &wire, next);
 		spin_lock_bh(&turn->lock);
 	}
-	if (!delay && turn->state == KDSM_TURN_WAITING) {
-		now = ktime_get_ns();
-		delay = turn->poll > now ? turn->poll - now : 1;
-	}
-	turn->busy = false;
+	if (!delay && turn->state == KDSM_TURN_WAITING)
+		delay = kdsm_part_until(turn->poll);
 	spin_unlock_bh(&turn->lock);
 	return delay;
 }

@@ -61,7 +61,7 @@ void kdsm_pass_leave(struct kdsm_pass *pass)
 		kdsm_pass_enter(pass, left ? KDSM_PASS_NONE : KDSM_PASS_LEAVING);
 	spin_unlock_bh(&pass->lock);
 	if (left)
-		pass->ops->changed(pass);
+		kdsm_part_changed(&pass->part);
 }
 
 bool kdsm_pass_is_once(struct kdsm_pass *pass)
@@ -94,7 +94,7 @@ bool kdsm_pass_out(struct kdsm_pass *pass)
 {
 	bool inside = kdsm_pass_reset(pass);
 
-	pass->ops->changed(pass);
+	kdsm_part_changed(&pass->part);
 	return inside;
 }
 
@@ -163,8 +163,6 @@ static bool kdsm_pass_is_renewal(const struct kdsm_pass *pass, const struct kdsm
 
 int kdsm_pass_serve_admit(struct kdsm_pass *pass, struct kdsm_request *request)
 {
-	if (request->length != sizeof(struct kdsm_wire_pass))
-		return -EINVAL;
 	spin_lock_bh(&pass->lock);
 	if (kdsm_pass_is_late(pass, request)) {
 		/* The parent repeats what it wants. */
@@ -178,14 +176,12 @@ int kdsm_pass_serve_admit(struct kdsm_pass *pass, struct kdsm_request *request)
 		kdsm_pass_void(pass);
 	}
 	spin_unlock_bh(&pass->lock);
-	pass->ops->changed(pass);
+	kdsm_part_changed(&pass->part);
 	return 0;
 }
 
 int kdsm_pass_serve_revoke(struct kdsm_pass *pass, struct kdsm_request *request)
 {
-	if (request->length != sizeof(struct kdsm_wire_pass))
-		return -EINVAL;
 	spin_lock_bh(&pass->lock);
 	if (kdsm_pass_is_late(pass, request)) {
 		/* As above */
@@ -198,7 +194,7 @@ int kdsm_pass_serve_revoke(struct kdsm_pass *pass, struct kdsm_request *request)
 			kdsm_pass_void(pass);
 	}
 	spin_unlock_bh(&pass->lock);
-	pass->ops->changed(pass);
+	kdsm_part_changed(&pass->part);
 	return 0;
 }
 
@@ -224,7 +220,7 @@ void kdsm_pass_strike(struct kdsm_pass *pass, unsigned int node)
 	if (pass->parent == node)
 		kdsm_pass_orphan(pass);
 	spin_unlock_bh(&pass->lock);
-	pass->ops->changed(pass);
+	kdsm_part_changed(&pass->part);
 }
 
 int kdsm_pass_serve_dismiss(struct kdsm_pass *pass, struct kdsm_request *request)
@@ -232,7 +228,7 @@ int kdsm_pass_serve_dismiss(struct kdsm_pass *pass, struct kdsm_request *request
 	const struct kdsm_wire_pass *wire = request->data;
 	unsigned int parent;
 
-	if (request->length != sizeof(*wire) || request->from != pass->home)
+	if (request->from != pass->part.home)
 		return -EINVAL;
 	spin_lock_bh(&pass->lock);
 	pass->dismissal = le64_to_cpu(wire->request);
@@ -243,7 +239,7 @@ int kdsm_pass_serve_dismiss(struct kdsm_pass *pass, struct kdsm_request *request
 	    le64_to_cpu(wire->nodes[parent / 64]) >> (parent % 64) & 1)
 		kdsm_pass_orphan(pass);
 	spin_unlock_bh(&pass->lock);
-	pass->ops->changed(pass);
+	kdsm_part_changed(&pass->part);
 	return 0;
 }
 
@@ -252,8 +248,8 @@ int kdsm_pass_serve_dismiss(struct kdsm_pass *pass, struct kdsm_request *request
 static void kdsm_pass_name(const struct kdsm_pass *pass, struct kdsm_wire_pass *wire)
 {
 	*wire = (struct kdsm_wire_pass) {
-		.id = cpu_to_le32(pass->region),
-		.number = cpu_to_le16(pass->number),
+		.id = cpu_to_le32(pass->part.region),
+		.number = cpu_to_le16(pass->part.number),
 		.life = cpu_to_le64(pass->life),
 		.request = cpu_to_le64(pass->request),
 		.flags = cpu_to_le16(pass->level),
@@ -268,16 +264,13 @@ static u64 kdsm_pass_ask(struct kdsm_pass *pass, struct kdsm_wire_pass *wire,
 	struct kdsm_wire_pass reply;
 	int err;
 
-	pass->asked += parent != kdsm_fabric_node(pass->fabric);
-	err = kdsm_message(pass->fabric, parent, KDSM_MESSAGE_READ_ENTER, wire, sizeof(*wire),
-			   &reply, &length);
-	if (!kdsm_message_was_heard(err))
-		pass->ops->missed(pass, parent);
+	err = kdsm_part_send(&pass->part, parent, KDSM_MESSAGE_READ_ENTER, wire, sizeof(*wire),
+			     &reply, &length);
 	spin_lock_bh(&pass->lock);
 	if (!kdsm_pass_asks(pass) || pass->request != le64_to_cpu(wire->request) ||
 	    pass->parent != parent) {
 		err = 0;
-	} else if (err == -ENOENT && parent == pass->home) {
+	} else if (err == -ENOENT && parent == pass->part.home) {
 		kdsm_pass_enter(pass, KDSM_PASS_LOST);
 		err = 0;
 	} else if (err) {
@@ -302,7 +295,7 @@ static u64 kdsm_pass_ask(struct kdsm_pass *pass, struct kdsm_wire_pass *wire,
 		err = kdsm_pass_admit(pass, &reply) ? 0 : -EAGAIN;
 	}
 	spin_unlock_bh(&pass->lock);
-	pass->ops->changed(pass);
+	kdsm_part_changed(&pass->part);
 	return err ? KDSM_PASS_RETRY : 0;
 }
 
@@ -312,11 +305,8 @@ static int kdsm_pass_send_left(struct kdsm_pass *pass, struct kdsm_wire_pass *wi
 	int err;
 
 	wire->request = cpu_to_le64(request);
-	pass->left += node != kdsm_fabric_node(pass->fabric);
-	err = kdsm_message(pass->fabric, node, KDSM_MESSAGE_READ_LEFT, wire, sizeof(*wire), NULL,
-			   NULL);
-	if (!kdsm_message_was_heard(err))
-		pass->ops->missed(pass, node);
+	err = kdsm_part_send(&pass->part, node, KDSM_MESSAGE_READ_LEFT, wire, sizeof(*wire), NULL,
+			     NULL);
 	/* A parent that does not know the lock has forgotten its children, too. */
 	return err == -ENOENT ? 0 : err;
 }
@@ -332,7 +322,7 @@ static u64 kdsm_pass_send_leaving(struct kdsm_pass *pass, struct kdsm_wire_pass 
 		kdsm_pass_enter(pass, KDSM_PASS_NONE);
 	spin_unlock_bh(&pass->lock);
 	if (!err)
-		pass->ops->changed(pass);
+		kdsm_part_changed(&pass->part);
 	return err ? KDSM_PASS_RETRY : 0;
 }
 
@@ -356,7 +346,7 @@ static void kdsm_pass_answer(struct kdsm_pass *pass, struct kdsm_wire_pass *wire
 	pass->dismissed = dismissal;
 	wire->flags |= cpu_to_le16(KDSM_PASS_DISMISSED);
 	spin_unlock_bh(&pass->lock);
-	kdsm_pass_send_left(pass, wire, pass->home, dismissal);
+	kdsm_pass_send_left(pass, wire, pass->part.home, dismissal);
 	spin_lock_bh(&pass->lock);
 }
 
@@ -378,11 +368,12 @@ static u64 kdsm_pass_step(struct kdsm_pass *pass, struct kdsm_wire_pass *wire)
 
 /* ASKING: which parent */
 static void kdsm_pass_choose(struct kdsm_pass *pass)
+	__must_hold(&pass->lock)
 {
 	unsigned int parent;
 
 	spin_unlock_bh(&pass->lock);
-	parent = pass->ops->parent(pass);
+	parent = pass->level == KDSM_PASS_HOME ? pass->part.home : kdsm_pass_parent(pass);
 	spin_lock_bh(&pass->lock);
 	if (pass->state == KDSM_PASS_ASKING && pass->parent == KDSM_NOBODY)
 		pass->parent = parent;
@@ -416,21 +407,13 @@ static bool kdsm_pass_next(struct kdsm_pass *pass, u64 *delay)
 
 u64 kdsm_pass_advance(struct kdsm_pass *pass)
 {
-	u64 delay = 0, now;
+	u64 delay = 0;
 
 	spin_lock_bh(&pass->lock);
-	if (pass->busy) {
-		spin_unlock_bh(&pass->lock);
-		return 0;
-	}
-	pass->busy = true;
 	while (!delay && kdsm_pass_next(pass, &delay))
 		;
-	if (!delay && pass->state == KDSM_PASS_WAITING) {
-		now = ktime_get_ns();
-		delay = pass->poll > now ? pass->poll - now : 1;
-	}
-	pass->busy = false;
+	if (!delay && pass->state == KDSM_PASS_WAITING)
+		delay = kdsm_part_until(pass->poll);
 	spin_unlock_bh(&pass->lock);
 	return delay;
 }

@@ -9,11 +9,9 @@
  * the list names the lock and a living thread. Threads that unlock then make a call, so this needs
  * no polling, except for threads that die.
  *
- * As in lock.c, kdsm_readers_settle() does what the state requires, with the lock's mutex and
- * without the network, and kdsm_readers_run() also sends.
+ * kdsm_readers_settle() does what the state requires; see side.c.
  */
 #include <linux/err.h>
-#include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "lock/lock.h"
@@ -21,248 +19,164 @@
 
 /* ---- threads inside ---- */
 
-struct kdsm_reader *kdsm_readers_find(struct kdsm_readers *readers, u32 thread)
+struct kdsm_reader *kdsm_readers_find(struct kdsm_lock *lock, u32 thread)
 {
 	struct kdsm_reader *reader;
 
-	list_for_each_entry(reader, &readers->inside, link)
+	list_for_each_entry(reader, &lock->inside, link)
 		if (reader->thread == thread)
 			return reader;
 	return NULL;
 }
 
-static atomic64_t *kdsm_readers_slot(const struct kdsm_readers *readers, u32 thread)
+static atomic64_t *kdsm_readers_slot(const struct kdsm_lock *lock, u32 thread)
 {
-	return &readers->lock->word.slots[KDSM_LOCK_SLOT_INDEX(thread)];
+	return &lock->word.slots[KDSM_LOCK_SLOT_INDEX(thread)];
 }
 
-bool kdsm_readers_have(struct kdsm_readers *readers, u32 thread)
+bool kdsm_readers_have(struct kdsm_lock *lock, u32 thread)
 {
-	struct kdsm_reader *reader = kdsm_readers_find(readers, thread);
+	struct kdsm_reader *reader = kdsm_readers_find(lock, thread);
 
 	return (reader && !reader->lost) ||
-	       (u64)atomic64_read(kdsm_readers_slot(readers, thread)) ==
-	       KDSM_LOCK_SLOT(thread, readers->lock->number);
+	       (u64)atomic64_read(kdsm_readers_slot(lock, thread)) ==
+	       KDSM_LOCK_SLOT(thread, lock->number);
 }
 
-static void kdsm_readers_reap(struct kdsm_readers *readers)
+void kdsm_readers_enter(struct kdsm_lock *lock, struct kdsm_waiter *waiter)
+{
+	s64 unused = 0;
+
+	/* By its slot, so that the thread knows it; or by the list, if the slot is in use */
+	if (atomic64_try_cmpxchg(kdsm_readers_slot(lock, waiter->thread), &unused,
+				 KDSM_LOCK_SLOT(waiter->thread, lock->number)))
+		return;
+	waiter->reader->thread = waiter->thread;
+	list_add_tail(&waiter->reader->link, &lock->inside);
+	waiter->is_inside = true;
+}
+
+bool kdsm_readers_are_out(struct kdsm_lock *lock)
 {
 	struct kdsm_reader *reader, *next;
-
-	list_for_each_entry_safe(reader, next, &readers->inside, link) {
-		if (kdsm_lock_thread_lives(readers->lock->locks, reader->thread))
-			continue;
-		readers->lock->stats[KDSM_LOCK_STAT_DEAD]++;
-		list_del(&reader->link);
-		kfree(reader);
-	}
-}
-
-/* The node has barred readers. Whether none is inside any more */
-static bool kdsm_readers_are_out(struct kdsm_readers *readers)
-{
-	struct kdsm_lock *lock = readers->lock;
-	struct kdsm_reader *reader;
 	unsigned int died = 0;
 	bool out;
 
-	kdsm_readers_reap(readers);
 	out = kdsm_word_drained(&lock->word, READ_ONCE(lock->locks->threads_end), &died);
+	list_for_each_entry_safe(reader, next, &lock->inside, link) {
+		if (kdsm_lock_thread_lives(lock->locks, reader->thread)) {
+			out &= reader->lost;
+			continue;
+		}
+		died++;
+		list_del(&reader->link);
+		kfree(reader);
+	}
 	lock->stats[KDSM_LOCK_STAT_DEAD] += died;
-	list_for_each_entry(reader, &readers->inside, link)
-		out &= reader->lost;
 	return out;
 }
 
 /* ---- what the state requires; with the mutex ---- */
 
-void kdsm_readers_end(struct kdsm_readers *readers, struct kdsm_waiter *waiter, int status)
-{
-	s64 unused = 0;
-
-	/* By its slot, so that the thread knows it; or by the list, if the slot is in use */
-	if ((!status || status == -EOWNERDEAD) &&
-	    !atomic64_try_cmpxchg(kdsm_readers_slot(readers, waiter->thread), &unused,
-				  KDSM_LOCK_SLOT(waiter->thread, readers->lock->number))) {
-		waiter->reader->thread = waiter->thread;
-		list_add_tail(&waiter->reader->link, &readers->inside);
-		waiter->is_inside = true;
-	}
-	kdsm_lock_count(readers->lock, waiter, status);
-	kdsm_line_end(&readers->line, waiter, status);
-}
-
-static void kdsm_readers_fail(struct kdsm_readers *readers, int err)
-{
-	struct kdsm_waiter *waiter;
-
-	while ((waiter = kdsm_line_first(&readers->line)))
-		kdsm_readers_end(readers, waiter, err);
-}
-
 /* All threads that wait may read. */
-static void kdsm_readers_let_in(struct kdsm_readers *readers)
+static void kdsm_readers_let_in(struct kdsm_lock *lock)
 {
-	unsigned int flags = readers->pass.flags;
+	unsigned int flags = lock->pass.flags;
 
 	if (flags & KDSM_TURN_SPOILT)
-		kdsm_readers_fail(readers, -ENOTRECOVERABLE);
-	kdsm_readers_fail(readers, flags & KDSM_TURN_DEAD ? -EOWNERDEAD : 0);
+		kdsm_side_end_all(&lock->readers, -ENOTRECOVERABLE);
+	kdsm_side_end_all(&lock->readers, flags & KDSM_TURN_DEAD ? -EOWNERDEAD : 0);
 }
 
-static bool kdsm_readers_leave(struct kdsm_readers *readers)
+static bool kdsm_readers_leave(struct kdsm_lock *lock)
 {
-	readers->here = false;
-	kdsm_pass_leave(&readers->pass);
+	lock->readers.here = false;
+	kdsm_pass_leave(&lock->pass);
 	return true;
 }
 
 /* Admitted until the parent revokes that */
-static bool kdsm_readers_settle_in(struct kdsm_readers *readers)
+static bool kdsm_readers_settle_in(struct kdsm_lock *lock)
 {
-	struct kdsm_lock *lock = readers->lock;
 	bool keep = lock->settings.keep && !READ_ONCE(lock->unwanted);
 
-	kdsm_readers_let_in(readers);
-	if (!keep || readers->pass.flags) {
+	kdsm_readers_let_in(lock);
+	if (!keep || lock->pass.flags) {
 		/* Readers make calls: each learns of the flags, and the last one leaves. */
 		kdsm_word_bar(&lock->word);
-		return !keep && kdsm_readers_are_out(readers) && kdsm_readers_leave(readers);
+		return !keep && kdsm_readers_are_out(lock) && kdsm_readers_leave(lock);
 	}
 	kdsm_word_admit(&lock->word);
 	return false;
 }
 
 /* Admitted once, or revoked */
-static bool kdsm_readers_settle_last(struct kdsm_readers *readers)
+static bool kdsm_readers_settle_last(struct kdsm_lock *lock)
 {
-	struct kdsm_pass *pass = &readers->pass;
+	struct kdsm_pass *pass = &lock->pass;
 
-	kdsm_word_bar(&readers->lock->word);
+	kdsm_word_bar(&lock->word);
 	/* Those that wait now, and no later ones */
 	if (kdsm_pass_is_once(pass))
-		kdsm_readers_let_in(readers);
-	if (kdsm_readers_are_out(readers))
-		return kdsm_readers_leave(readers);
+		kdsm_readers_let_in(lock);
+	if (kdsm_readers_are_out(lock))
+		return kdsm_readers_leave(lock);
 	/* Threads may die. */
-	kdsm_duty_within(&readers->duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
+	kdsm_duty_within(&lock->readers.duty, jiffies_to_nsecs(KDSM_LOCK_CHECK));
 	return false;
 }
 
-static bool kdsm_readers_settle_out(struct kdsm_readers *readers)
+static bool kdsm_readers_settle_out(struct kdsm_lock *lock)
 {
-	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
+	enum kdsm_pass_state state = READ_ONCE(lock->pass.state);
 	struct kdsm_waiter *waiter;
 
-	readers->here = false;
-	kdsm_word_bar(&readers->lock->word);
-	if (readers->lock->lost) {
-		kdsm_readers_fail(readers, -ENOTRECOVERABLE);
+	lock->readers.here = false;
+	kdsm_word_bar(&lock->word);
+	if (lock->lost) {
+		kdsm_side_end_all(&lock->readers, -ENOTRECOVERABLE);
 	} else if (state == KDSM_PASS_LOST ||
-		   (state != KDSM_PASS_NONE && kdsm_lock_is_orphan(readers->lock))) {
-		kdsm_readers_fail(readers, -EHOSTDOWN);
-	} else if (kdsm_line_count(&readers->line)) {
-		list_for_each_entry(waiter, &readers->line.waiters, link)
+		   (state != KDSM_PASS_NONE && kdsm_lock_is_orphan(lock))) {
+		kdsm_side_end_all(&lock->readers, -EHOSTDOWN);
+	} else if (kdsm_line_count(&lock->readers.line)) {
+		list_for_each_entry(waiter, &lock->readers.line.waiters, link)
 			waiter->tried = waiter->try;
-		kdsm_pass_want(&readers->pass);
+		kdsm_pass_want(&lock->pass);
+		state = KDSM_PASS_ASKING;
 	}
-	return true;
+	return state != KDSM_PASS_NONE && state != KDSM_PASS_LOST;
 }
 
-bool kdsm_readers_settle(struct kdsm_readers *readers)
+bool kdsm_readers_settle(struct kdsm_lock *lock)
 {
-	struct kdsm_lock *lock = readers->lock;
-	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
+	struct kdsm_side *readers = &lock->readers;
+	enum kdsm_pass_state state = READ_ONCE(lock->pass.state);
 
-	lockdep_assert_held(&lock->mutex);
 	if (state != KDSM_PASS_READING && state != KDSM_PASS_LAST)
-		return kdsm_readers_settle_out(readers);
+		return kdsm_readers_settle_out(lock);
 	if (!readers->here) {
 		readers->here = true;
 		readers->arrivals++;
 		readers->adopted = !lock->sign;
+		readers->from = lock->pass.from;
 	}
 	/* A node that has to leave need not see what it will not read. */
 	if (!readers->adopted && (state == KDSM_PASS_READING || kdsm_line_first(&readers->line)))
 		return true;
-	return state == KDSM_PASS_READING ? kdsm_readers_settle_in(readers) :
-					    kdsm_readers_settle_last(readers);
+	return state == KDSM_PASS_READING ? kdsm_readers_settle_in(lock) :
+					    kdsm_readers_settle_last(lock);
 }
 
-bool kdsm_readers_check(struct kdsm_readers *readers)
+bool kdsm_readers_are_gone(const struct kdsm_lock *lock)
 {
-	kdsm_readers_are_out(readers);
-	return kdsm_readers_settle(readers);
-}
+	enum kdsm_pass_state state = READ_ONCE(lock->pass.state);
 
-/* ---- what needs the network ---- */
-
-static u64 kdsm_readers_fetch(struct kdsm_readers *readers, u32 arrivals, unsigned int from)
-{
-	struct kdsm_lock *lock = readers->lock;
-	int err = kdsm_lock_adopt(lock, from == KDSM_NOBODY ? lock->turn.home : from);
-
-	if (err && err != -EOWNERDEAD)
-		return KDSM_PASS_RETRY;
-	mutex_lock(&lock->mutex);
-	if (readers->arrivals == arrivals && readers->here) {
-		readers->adopted = true;
-		readers->pass.flags |= err ? KDSM_TURN_DEAD : 0;
-	}
-	mutex_unlock(&lock->mutex);
-	return 0;
-}
-
-/* As kdsm_lock_round() */
-static bool kdsm_readers_round(struct kdsm_duty *duty, struct kdsm_try *try)
-{
-	struct kdsm_readers *readers = container_of(duty, struct kdsm_readers, duty);
-	struct kdsm_lock *lock = readers->lock;
-	unsigned int from, before, what;
-	u32 arrivals;
-	bool fetch;
-
-	mutex_lock(&lock->mutex);
-	WRITE_ONCE(readers->line.called, false);
-	kdsm_readers_settle(readers);
-	fetch = readers->here && !readers->adopted;
-	arrivals = readers->arrivals;
-	from = readers->pass.from;
-	before = kdsm_try_what(READ_ONCE(readers->pass.state), fetch);
-	mutex_unlock(&lock->mutex);
-	if (try->delay && try->what == before)
-		return false;
-	try->delay = fetch ? kdsm_readers_fetch(readers, arrivals, from) :
-			     kdsm_pass_advance(&readers->pass);
-	what = kdsm_try_what(READ_ONCE(readers->pass.state), fetch);
-	try->what = what;
-	return try->delay || fetch || what != before;
-}
-
-void kdsm_readers_run(struct kdsm_readers *readers)
-{
-	u64 delay = kdsm_duty_rounds(&readers->duty, kdsm_readers_round);
-
-	if (delay)
-		kdsm_duty_within(&readers->duty, delay);
-}
-
-void kdsm_readers_work(struct work_struct *work)
-{
-	kdsm_readers_run(container_of(work, struct kdsm_readers, duty.now));
-}
-
-bool kdsm_readers_are_gone(const struct kdsm_readers *readers)
-{
-	enum kdsm_pass_state state = READ_ONCE(readers->pass.state);
-
-	return state == KDSM_PASS_NONE || state == KDSM_PASS_LOST || readers->here;
+	return state == KDSM_PASS_NONE || state == KDSM_PASS_LOST || lock->readers.here;
 }
 
 /* This node was given up. Threads that read by their slots go into the list, marked as lost. */
-static void kdsm_readers_forfeit(struct kdsm_readers *readers)
+static void kdsm_readers_forfeit(struct kdsm_lock *lock)
 {
-	struct kdsm_lock *lock = readers->lock;
 	struct kdsm_reader *reader;
 	unsigned int i;
 	s64 slot;
@@ -278,26 +192,25 @@ static void kdsm_readers_forfeit(struct kdsm_readers *readers)
 			continue;
 		reader = kzalloc(sizeof(*reader), GFP_KERNEL | __GFP_NOFAIL);
 		reader->thread = thread;
-		list_add_tail(&reader->link, &readers->inside);
+		list_add_tail(&reader->link, &lock->inside);
 	}
-	list_for_each_entry(reader, &readers->inside, link)
+	list_for_each_entry(reader, &lock->inside, link)
 		reader->lost = true;
 }
 
-void kdsm_readers_untied(struct kdsm_readers *readers, unsigned int node)
+void kdsm_readers_untied(struct kdsm_lock *lock, unsigned int node)
 {
-	struct kdsm_lock *lock = readers->lock;
-	struct kdsm_reader_home *home = kdsm_readers_home_now(readers);
-	struct kdsm_pass *pass = &readers->pass;
+	struct kdsm_reader_home *home = kdsm_lock_reader_home(lock);
+	struct kdsm_pass *pass = &lock->pass;
 
 	/* In this order, so that no reader of the new life is forgotten with the old ones */
-	if (home && node == pass->home)
+	if (home && node == pass->part.home)
 		kdsm_reader_home_out(home);
-	if (node != pass->home && node != READ_ONCE(pass->parent))
+	if (node != pass->part.home && node != READ_ONCE(pass->parent))
 		return;
 	mutex_lock(&lock->mutex);
 	if (kdsm_pass_out(pass))
-		kdsm_readers_forfeit(readers);
-	readers->here = false;
+		kdsm_readers_forfeit(lock);
+	lock->readers.here = false;
 	mutex_unlock(&lock->mutex);
 }

@@ -8,14 +8,30 @@
 
 #include "gate.h"
 
-int kdsm_reader_home_init(struct kdsm_reader_home *reader, unsigned int nodes)
+static void kdsm_reader_home_name(const struct kdsm_gate *gate, struct kdsm_wire_pass *wire)
+{
+	const struct kdsm_pass *pass = &container_of(gate, struct kdsm_reader_home, gate)->pass;
+
+	*wire = (struct kdsm_wire_pass) {
+		.id = cpu_to_le32(pass->part.region),
+		.number = cpu_to_le16(pass->part.number),
+		.node = cpu_to_le16(pass->from),
+		.era = cpu_to_le64(pass->era),
+		.flags = cpu_to_le16(pass->flags),
+	};
+}
+
+int kdsm_reader_home_init(struct kdsm_reader_home *reader)
 {
 	int err;
 
 	spin_lock_init(&reader->lock);
 	kdsm_pass_init(&reader->pass);
 	reader->pass.level = KDSM_PASS_HOME;
-	err = kdsm_gate_init(&reader->gate, nodes);
+	reader->gate.part = &reader->pass.part;
+	reader->gate.lock = &reader->lock;
+	reader->gate.name = kdsm_reader_home_name;
+	err = kdsm_gate_init(&reader->gate);
 	if (err)
 		kdsm_gate_exit(&reader->gate);
 	return err;
@@ -62,49 +78,16 @@ static bool kdsm_reader_home_follow(struct kdsm_reader_home *reader)
 	}
 }
 
-/* Send ADMIT and REVOKE to those that have to be told. Returns whether it sent any. */
-static bool kdsm_reader_home_tell(struct kdsm_reader_home *reader, bool again)
-{
-	struct kdsm_pass *pass = &reader->pass;
-	enum kdsm_message_type type;
-	struct kdsm_wire_pass wire;
-	unsigned int node = 0;
-	bool any = false;
-
-	for (;; node++) {
-		wire = (struct kdsm_wire_pass) {
-			.id = cpu_to_le32(pass->region),
-			.number = cpu_to_le16(pass->number),
-			.node = cpu_to_le16(pass->from),
-			.era = cpu_to_le64(pass->era),
-			.flags = cpu_to_le16(pass->flags),
-		};
-		type = kdsm_gate_due(&reader->gate, again, &node, &wire);
-		if (type == KDSM_MESSAGE_TYPES)
-			return any;
-		any = true;
-		reader->messages += node != kdsm_fabric_node(pass->fabric);
-		spin_unlock_bh(&reader->lock);
-		kdsm_message_start(pass->fabric, node, type, &wire, sizeof(wire));
-		spin_lock_bh(&reader->lock);
-	}
-}
-
 u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 {
 	u64 delay = 0, now;
 	bool again;
 
 	spin_lock_bh(&reader->lock);
-	if (reader->busy) {
-		spin_unlock_bh(&reader->lock);
-		return 0;
-	}
-	reader->busy = true;
 	do {
 		again = kdsm_reader_home_follow(reader);
 		now = ktime_get_ns();
-		if (kdsm_reader_home_tell(reader, reader->again && now >= reader->again)) {
+		if (kdsm_gate_tell(&reader->gate, reader->again && now >= reader->again)) {
 			reader->again = ktime_get_ns() + KDSM_PASS_RETRY;
 			again = true;
 		}
@@ -115,7 +98,6 @@ u64 kdsm_reader_home_advance(struct kdsm_reader_home *reader)
 	} while (again);
 	if (reader->gate.state == KDSM_GATE_ONCE || reader->gate.state == KDSM_GATE_CLOSING)
 		delay = KDSM_PASS_RETRY;
-	reader->busy = false;
 	spin_unlock_bh(&reader->lock);
 	return delay;
 }
@@ -135,7 +117,7 @@ void kdsm_reader_home_strike(struct kdsm_reader_home *reader, unsigned int node)
 	if (kdsm_gate_is_doomed(&reader->gate, node))
 		kdsm_gate_strike(&reader->gate, node);
 	spin_unlock_bh(&reader->lock);
-	reader->ops->work(reader);
+	kdsm_part_changed(&reader->pass.part);
 }
 
 /* The readers of this parent are dismissed by the home, which has given it up. */
@@ -145,46 +127,30 @@ void kdsm_reader_home_out(struct kdsm_reader_home *reader)
 	kdsm_pass_reset(&reader->pass);
 	kdsm_gate_clear(&reader->gate);
 	spin_unlock_bh(&reader->lock);
-	reader->ops->work(reader);
+	kdsm_part_changed(&reader->pass.part);
 }
 
 int kdsm_reader_home_serve_enter(struct kdsm_reader_home *reader, struct kdsm_request *request)
 {
-	const struct kdsm_wire_pass *wire = request->data;
-	struct kdsm_wire_pass *reply = request->reply;
-	u16 mode = KDSM_ADMIT_LATER;
-	bool strike;
+	bool strike, waits;
 	int err;
 
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
 	spin_lock_bh(&reader->lock);
-	err = kdsm_gate_enter(&reader->gate, request->from, wire, &mode, &strike);
+	err = kdsm_gate_enter(&reader->gate, request, &strike);
 	if (strike)
 		kdsm_gate_strike(&reader->gate, request->from);
-	*reply = *wire;
-	reply->life = cpu_to_le64(kdsm_gate_life(&reader->gate, request->from));
-	reply->mode = cpu_to_le16(mode);
-	reply->node = cpu_to_le16(reader->pass.from);
-	reply->flags = cpu_to_le16(reader->pass.flags);
-	reply->era = cpu_to_le64(reader->pass.era);
+	waits = reader->gate.waiting;
 	spin_unlock_bh(&reader->lock);
-	request->reply_length = sizeof(*reply);
-	if (mode == KDSM_ADMIT_LATER)
-		reader->ops->work(reader);
+	if (waits)
+		kdsm_part_changed(&reader->pass.part);
 	return err;
 }
 
 int kdsm_reader_home_serve_left(struct kdsm_reader_home *reader, struct kdsm_request *request)
 {
-	const struct kdsm_wire_pass *wire = request->data;
-
-	if (request->length != sizeof(*wire))
-		return -EINVAL;
 	spin_lock_bh(&reader->lock);
-	kdsm_gate_leave(&reader->gate, request->from, le64_to_cpu(wire->life),
-			le64_to_cpu(wire->request));
+	kdsm_gate_leave(&reader->gate, request->from, request->data);
 	spin_unlock_bh(&reader->lock);
-	reader->ops->work(reader);
+	kdsm_part_changed(&reader->pass.part);
 	return 0;
 }

@@ -4,7 +4,9 @@
  * region's locks and their settings, as it keeps that of the regions, and sends new settings to
  * all nodes.
  */
+#include <linux/bitops.h>
 #include <linux/err.h>
+#include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -63,67 +65,60 @@ void kdsm_lock_settings_write(struct kdsm_wire_lock_open *wire,
 	wire->keep = cpu_to_le64(settings->keep);
 }
 
-static bool kdsm_lock_in_range(u32 value)
-{
-	return value >= 1 && value <= KDSM_LOCK_T_MAX;
-}
-
-static bool kdsm_lock_is_t_l(u32 value)
-{
-	return value == KDSM_LOCK_T_L_AUTO || kdsm_lock_in_range(value);
-}
-
-/* From one reader home to the next, in nodes */
-static bool kdsm_lock_is_distance(const struct kdsm_locks *locks, u32 value)
-{
-	return value >= 1 && value <= locks->region->nodes;
-}
-
 bool kdsm_lock_is_kind(u32 kind)
 {
 	return kind >= KDSM_LOCK_DMCS && kind <= KDSM_LOCK_RMA_RW;
 }
 
-bool kdsm_lock_is_sane(const struct kdsm_locks *locks, const struct kdsm_lock_settings *settings,
-		       u32 kind)
+/* The setting of a bit of the mask, but not of KDSM_LOCK_SET_KEEP */
+static u32 *kdsm_lock_setting(struct kdsm_lock_settings *settings, unsigned int bit)
 {
-	unsigned int i;
+	switch (BIT(bit)) {
+	case KDSM_LOCK_SET_T_DC:
+		return &settings->t_dc;
+	case KDSM_LOCK_SET_T_R:
+		return &settings->t_r;
+	case KDSM_LOCK_SET_T_W:
+		return &settings->t_w;
+	default:
+		return &settings->t_l[bit - ilog2(KDSM_LOCK_SET_T_L(1))];
+	}
+}
 
-	if (!kdsm_lock_is_kind(kind))
-		return false;
-	for (i = 2; i <= kdsm_lock_levels(locks, kind); i++)
-		if (!kdsm_lock_is_t_l(settings->t_l[i - 1]))
+bool kdsm_lock_are_sane(const struct kdsm_locks *locks, struct kdsm_lock_settings *settings,
+			u32 mask)
+{
+	unsigned long bits = mask & ~KDSM_LOCK_SET_KEEP;
+	unsigned int bit;
+	u32 value, most;
+
+	for_each_set_bit(bit, &bits, 32) {
+		value = *kdsm_lock_setting(settings, bit);
+		/* From one reader home to the next, in nodes */
+		most = BIT(bit) == KDSM_LOCK_SET_T_DC ? locks->region->nodes :
+							KDSM_LOCK_T_MAX;
+		if ((value < 1 || value > most) &&
+		    (value != KDSM_LOCK_T_L_AUTO || BIT(bit) < KDSM_LOCK_SET_T_L(2)))
 			return false;
-	return kind != KDSM_LOCK_RMA_RW ||
-	       (kdsm_lock_is_distance(locks, settings->t_dc) &&
-		kdsm_lock_in_range(settings->t_r) && kdsm_lock_in_range(settings->t_w));
+	}
+	return true;
 }
 
 /* Change the settings that are given; all or none. */
 static int kdsm_lock_settings_apply(const struct kdsm_locks *locks,
 				    struct kdsm_lock_settings *settings,
-				    const struct kdsm_lock_settings *given, u32 mask)
+				    struct kdsm_lock_settings *given, u32 mask)
 {
-	unsigned int i;
+	unsigned long bits = given->mask & ~KDSM_LOCK_SET_KEEP;
+	unsigned int bit;
+	u32 *setting;
 
-	if (given->mask & ~mask)
+	if (given->mask & ~mask || !kdsm_lock_are_sane(locks, given, given->mask))
 		return -ERANGE;
-	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
-		if (given->mask & KDSM_LOCK_SET_T_L(i) && !kdsm_lock_is_t_l(given->t_l[i - 1]))
-			return -ERANGE;
-	if ((given->mask & KDSM_LOCK_SET_T_DC && !kdsm_lock_is_distance(locks, given->t_dc)) ||
-	    (given->mask & KDSM_LOCK_SET_T_R && !kdsm_lock_in_range(given->t_r)) ||
-	    (given->mask & KDSM_LOCK_SET_T_W && !kdsm_lock_in_range(given->t_w)))
-		return -ERANGE;
-	if (given->mask & KDSM_LOCK_SET_T_DC)
-		settings->t_dc = given->t_dc;
-	if (given->mask & KDSM_LOCK_SET_T_R)
-		settings->t_r = given->t_r;
-	if (given->mask & KDSM_LOCK_SET_T_W)
-		settings->t_w = given->t_w;
-	for (i = 2; i <= KDSM_LOCK_LEVELS; i++)
-		if (given->mask & KDSM_LOCK_SET_T_L(i))
-			settings->t_l[i - 1] = given->t_l[i - 1];
+	for_each_set_bit(bit, &bits, 32) {
+		setting = kdsm_lock_setting(settings, bit);
+		*setting = *kdsm_lock_setting(given, bit);
+	}
 	if (given->mask & KDSM_LOCK_SET_KEEP)
 		settings->keep = given->keep;
 	settings->mask = mask;

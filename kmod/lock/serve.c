@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages about the turns and the readers of a lock: each goes to the object that it is about.
+ * Messages about the turns and the readers of a lock: each goes to the part that it is about.
  * Handlers run in softirq. If the lock is not open here, the handler runs once more where it can
  * sleep, because a home and a reader home open the lock when they are asked first.
  */
@@ -22,10 +22,42 @@ static struct kdsm_lock *kdsm_lock_about(struct kdsm_cluster *cluster,
 	return kdsm_lock_find(region->locks, le16_to_cpu(about->number));
 }
 
-/* -ENOENT: there is no such object here. */
-static int kdsm_lock_serve_turn(struct kdsm_lock *lock, enum kdsm_message_type type,
+/* Messages between parents and children. -ENXIO: make the reader home first. */
+static int kdsm_lock_serve_pass(struct kdsm_lock *lock, enum kdsm_message_type type,
 				struct kdsm_request *request)
 {
+	const struct kdsm_wire_pass *wire = request->data;
+	struct kdsm_reader_home *reader = kdsm_lock_reader_home(lock);
+	struct kdsm_lock_home *home = lock->home;
+	unsigned int flags = le16_to_cpu(wire->flags);
+	struct kdsm_pass *pass = &lock->pass;
+
+	if (flags & KDSM_PASS_HOME)
+		pass = reader ? &reader->pass : NULL;
+	switch (type) {
+	case KDSM_MESSAGE_READ_ADMIT:
+		return pass ? kdsm_pass_serve_admit(pass, request) : -ENOENT;
+	case KDSM_MESSAGE_READ_REVOKE:
+		return pass ? kdsm_pass_serve_revoke(pass, request) : -ENOENT;
+	case KDSM_MESSAGE_READ_DISMISS:
+		return kdsm_pass_serve_dismiss(&lock->pass, request);
+	case KDSM_MESSAGE_READ_ENTER:
+		if (flags & KDSM_PASS_HOME)
+			return home ? kdsm_home_serve_enter(home, request) : -ENOENT;
+		return reader ? kdsm_reader_home_serve_enter(reader, request) : -ENXIO;
+	default:
+		if (flags & (KDSM_PASS_HOME | KDSM_PASS_DISMISSED))
+			return home ? kdsm_home_serve_left(home, request) : -ENOENT;
+		return reader ? kdsm_reader_home_serve_left(reader, request) : 0;
+	}
+}
+
+/* -ENOENT: there is no such part here. */
+static int kdsm_lock_serve_known(struct kdsm_lock *lock, enum kdsm_message_type type,
+				 struct kdsm_request *request)
+{
+	if (lock->turn.state == KDSM_TURN_LOST && lock->home)
+		return -ENOENT;
 	switch (type) {
 	case KDSM_MESSAGE_TURN_HAND:
 		return kdsm_turn_serve_hand(&lock->turn, request);
@@ -35,65 +67,12 @@ static int kdsm_lock_serve_turn(struct kdsm_lock *lock, enum kdsm_message_type t
 		return kdsm_turn_serve_survey(&lock->turn, request);
 	case KDSM_MESSAGE_TURN_ENQUEUE:
 		return lock->home ? kdsm_home_serve_enqueue(lock->home, request) : -ENOENT;
-	default:
+	case KDSM_MESSAGE_TURN_LEAVE:
 		return lock->home ? kdsm_home_serve_leave(lock->home, request) : -ENOENT;
-	}
-}
-
-/* Messages of children: to the home, or to the reader home. -ENXIO: make that first. */
-static int kdsm_lock_serve_parent(struct kdsm_lock *lock, enum kdsm_message_type type,
-				  struct kdsm_request *request, unsigned int flags)
-{
-	struct kdsm_reader_home *home = kdsm_readers_home_now(lock->readers);
-
-	if (flags & (KDSM_PASS_HOME | KDSM_PASS_DISMISSED)) {
-		if (!lock->home)
-			return -ENOENT;
-		return type == KDSM_MESSAGE_READ_ENTER ?
-		       kdsm_home_serve_enter(lock->home, request) :
-		       kdsm_home_serve_left(lock->home, request);
-	}
-	if (type == KDSM_MESSAGE_READ_ENTER)
-		return home ? kdsm_reader_home_serve_enter(home, request) : -ENXIO;
-	return home ? kdsm_reader_home_serve_left(home, request) : 0;
-}
-
-/* Messages of parents: to a reader home, or to the readers of this node */
-static int kdsm_lock_serve_child(struct kdsm_lock *lock, enum kdsm_message_type type,
-				 struct kdsm_request *request, unsigned int flags)
-{
-	struct kdsm_readers *readers = lock->readers;
-	struct kdsm_reader_home *home = kdsm_readers_home_now(readers);
-	struct kdsm_pass *pass = &readers->pass;
-
-	if (flags & KDSM_PASS_HOME && type != KDSM_MESSAGE_READ_DISMISS)
-		pass = home ? &home->pass : NULL;
-	if (!pass)
-		return -ENOENT;
-	switch (type) {
-	case KDSM_MESSAGE_READ_ADMIT:
-		return kdsm_pass_serve_admit(pass, request);
-	case KDSM_MESSAGE_READ_REVOKE:
-		return kdsm_pass_serve_revoke(pass, request);
 	default:
-		return kdsm_pass_serve_dismiss(pass, request);
+		return lock->kind == KDSM_LOCK_RMA_RW ? kdsm_lock_serve_pass(lock, type, request) :
+							-EINVAL;
 	}
-}
-
-static int kdsm_lock_serve_known(struct kdsm_lock *lock, enum kdsm_message_type type,
-				 struct kdsm_request *request)
-{
-	const struct kdsm_wire_pass *wire = request->data;
-
-	if (lock->turn.state == KDSM_TURN_LOST && lock->home)
-		return -ENOENT;
-	if (type < KDSM_MESSAGE_READ_ENTER)
-		return kdsm_lock_serve_turn(lock, type, request);
-	if (!lock->readers)
-		return -EINVAL;
-	if (type == KDSM_MESSAGE_READ_ENTER || type == KDSM_MESSAGE_READ_LEFT)
-		return kdsm_lock_serve_parent(lock, type, request, le16_to_cpu(wire->flags));
-	return kdsm_lock_serve_child(lock, type, request, le16_to_cpu(wire->flags));
 }
 
 /*
@@ -123,7 +102,7 @@ static int kdsm_lock_open_about(struct kdsm_cluster *cluster,
 	struct kdsm_lock_open args = { .number = le16_to_cpu(about->number) };
 	struct kdsm_region *region;
 	struct kdsm_lock *lock;
-	int err = -EAGAIN;
+	int err;
 
 	if (args.number >= KDSM_MAX_LOCKS)
 		return -EINVAL;
@@ -131,14 +110,11 @@ static int kdsm_lock_open_about(struct kdsm_cluster *cluster,
 	if (!region)
 		return -ENOENT;
 	lock = kdsm_lock_open(region->locks, &args);
-	if (IS_ERR(lock))
-		err = PTR_ERR(lock);
-	else if (reads && lock->readers && !kdsm_readers_home(lock->readers))
-		err = -ENOMEM;
-	else if (lock->home)
-		kdsm_lock_open_word(lock->home);
+	err = PTR_ERR_OR_ZERO(lock);
+	if (!err && reads && lock->kind == KDSM_LOCK_RMA_RW)
+		err = kdsm_lock_open_reader_home(lock);
 	kdsm_region_put(region);
-	return err;
+	return err ?: -EAGAIN;
 }
 
 static int kdsm_lock_serve(void *context, enum kdsm_message_type type,
@@ -151,7 +127,7 @@ static int kdsm_lock_serve(void *context, enum kdsm_message_type type,
 	struct kdsm_lock *lock;
 	int err;
 
-	if (type < KDSM_MESSAGE_READ_ENTER ? request->length < kdsm_wire_turn_size(0) :
+	if (type < KDSM_MESSAGE_READ_ENTER ? !kdsm_wire_turn_fits(request->data, request->length) :
 					     request->length != sizeof(struct kdsm_wire_pass))
 		return -EINVAL;
 	rcu_read_lock();

@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Locks of regions of policy release: a node that gets a lock sees all writes that earlier holders
- * made while they had the lock, on any node.
+ * made while they had the lock, on any node. Before a lock goes to another node, the module
+ * releases the writes of this node and leaves the signature in a *slot*; the next node adopts it
+ * before any of its threads gets the lock. Documentation/design/locks.md says which slot.
  *
- * Threads of one node share its copies, so a lock that stays at a node costs nothing. Before a lock
- * goes to another node, the module releases the writes of this node and leaves the signature in a
- * *slot*. The next node adopts the signature before any of its threads gets the lock. A signature
- * also has what its node adopted before, so the signature of the last holder suffices.
- *
- * Each node has a slot for each lock, in the memory of the lock words. A node that hands a lock
- * over writes its own slot, without the network, and the next node reads that slot: one remote
- * read for a hand-over. A node that sets a lock free writes the slot of the word's home before it
- * changes the word, and a node that finds the lock free reads the slot there: one remote write, a
- * message that settles the write, and one remote read. (The module does not post these operations
- * together with the atomics: if the first of two operations fails, the device may still execute
- * the second, and the lock would be free with an old signature.) Only the holder of a lock writes
- * a slot, and no node gets the lock from a slot that is incomplete. A node passes the lock on only
- * after it has read the slot. So a node reads a slot as a whole, unless the writer died meanwhile.
- * The check in the slot finds that.
- *
- * Reads before writes need no signature. A thread that had the lock read copies of its own node.
- * Later writes of other nodes change the copies of those nodes, and reach this node only through a
- * fault or an acquire. A copy that this node fetches after it passed the lock on may have part of a
- * later holder's writes. These writes are newer than the timestamp of the copy, so the acquire
- * with the lock makes the copy invalid before a thread reads it.
- *
- * Hence readers that share a lock leave no signature for the next writer. The last writer leaves
- * its signature in its own slot, and each admission of readers names that node. A node adopts the
- * signature after it is admitted, and before one of its threads reads: one remote read. No node
- * writes the slot again while that node is admitted. If a thread writes while it has the lock for
- * reading only, the lock tells no node of these writes.
- *
- * Threads that guard different data by different locks may share a block: each node has its own
- * copy, and the nodes merge the copies word by word.
- *
- * If an operation fails, the module tries it again, and meanwhile no node gets the lock. After
- * KDSM_LOCK_GIVE_UP the module goes on as if the owner of the lock had died, because the next
- * holder finds the same: writes may be lost.
+ * Only the holder of a lock writes a slot, and no node gets the lock from a slot that is
+ * incomplete. A node passes the lock on only after it has read the slot. So a node reads a slot as
+ * a whole, unless the writer died meanwhile, which the check in the slot finds.
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -76,8 +47,8 @@ static int kdsm_slot_settle(struct kdsm_turn *turn, unsigned int node)
 	int err;
 
 	__set_bit(node, nodes);
-	err = kdsm_fabric_settle(turn->fabric, nodes, &messages);
-	turn->stats.messages += messages;
+	err = kdsm_fabric_settle(turn->part.fabric, nodes, &messages);
+	turn->part.messages += messages;
 	return err;
 }
 
@@ -93,17 +64,17 @@ static int kdsm_slot_access(struct kdsm_lock *lock, enum kdsm_opcode opcode, uns
 		.opcode = opcode, .node = node, .offset = kdsm_locks_signature(lock),
 		.length = length, .data = &lock->sign->wire,
 	};
-	lock->puts += node != turn->node && opcode == KDSM_OP_PUT;
-	lock->gets += node != turn->node && opcode == KDSM_OP_GET;
-	kdsm_batch_init(&batch, turn->fabric, turn->memory);
+	lock->puts += node != turn->part.node && opcode == KDSM_OP_PUT;
+	lock->gets += node != turn->part.node && opcode == KDSM_OP_GET;
+	kdsm_batch_init(&batch, turn->part.fabric, turn->memory);
 	/* Not if the home has given up this node since. The slots of other nodes are only read. */
-	if (node == turn->home)
-		batch.tie = kdsm_fabric_tie(turn->fabric, node);
+	if (node == turn->part.home)
+		batch.tie = kdsm_fabric_tie(turn->part.fabric, node);
 	kdsm_batch_add(&batch, op);
 	kdsm_batch_post(&batch);
 	kdsm_batch_wait(&batch, KDSM_NO_TIMEOUT, TASK_UNINTERRUPTIBLE);
 	kdsm_batch_finish(&batch);
-	if (!op->status && node != turn->node && opcode == KDSM_OP_PUT)
+	if (!op->status && node != turn->part.node && opcode == KDSM_OP_PUT)
 		return kdsm_slot_settle(turn, node);
 	return op->status;
 }
@@ -243,7 +214,7 @@ static int kdsm_lock_adopt_from(struct kdsm_lock *lock, unsigned int node)
 /* As kdsm_lock_sign_failed(), for the slot of a node that may be dead */
 static int kdsm_lock_slot_failed(struct kdsm_lock *lock, unsigned int node, int err)
 {
-	if (err && kdsm_fabric_is_away(lock->turn.fabric, node))
+	if (err && kdsm_fabric_is_away(lock->turn.part.fabric, node))
 		return -EOWNERDEAD;
 	return kdsm_lock_sign_failed(lock->sign, err);
 }
@@ -253,13 +224,13 @@ int kdsm_lock_carry(struct kdsm_lock *lock, unsigned int node)
 	struct kdsm_lock_sign *sign = lock->sign;
 	int err;
 
-	if (!sign || node == lock->turn.node || node == KDSM_NOBODY)
+	if (!sign || node == lock->turn.part.node || node == KDSM_NOBODY)
 		return 0;
 	mutex_lock(&sign->mutex);
 	err = kdsm_slot_access(lock, KDSM_OP_GET, node, sizeof(sign->wire));
 	err = kdsm_lock_slot_failed(lock, node, err);
 	if (!err)
-		err = kdsm_slot_access(lock, KDSM_OP_PUT, lock->turn.node, sizeof(sign->wire));
+		err = kdsm_slot_access(lock, KDSM_OP_PUT, lock->turn.part.node, sizeof(sign->wire));
 	mutex_unlock(&sign->mutex);
 	return err;
 }
@@ -275,7 +246,7 @@ int kdsm_lock_adopt(struct kdsm_lock *lock, unsigned int node)
 		 * One of the slots has the signature with the writes of the holders before the one
 		 * that died. The slot of a node that does not answer is missing.
 		 */
-		for (node = 0; node < lock->turn.nodes; node++)
+		for (node = 0; node < lock->turn.part.nodes; node++)
 			kdsm_lock_adopt_from(lock, node);
 	} else {
 		err = kdsm_lock_slot_failed(lock, node, kdsm_lock_adopt_from(lock, node));

@@ -105,12 +105,12 @@ static void kdsm_home_conclude(struct kdsm_lock_home *home)
 	struct kdsm_finding found = home->finding;
 	unsigned int node;
 
-	for (node = 0; node < home->nodes; node++)
+	for (node = 0; node < home->part.nodes; node++)
 		if (home->entries[node].state == KDSM_ENTRY_LISTED)
 			home->entries[node].state = KDSM_ENTRY_OUT;
 	home->push = 0;
 	/* A dead node may have got the lock, and said nothing. */
-	if (found.where == KDSM_FOUND_HOME && found.node < home->nodes &&
+	if (found.where == KDSM_FOUND_HOME && found.node < home->part.nodes &&
 	    !home->entries[found.node].known)
 		found.where = KDSM_FOUND_NOWHERE;
 	if (found.where != KDSM_FOUND_HERE) {
@@ -140,12 +140,12 @@ static void kdsm_home_conclude(struct kdsm_lock_home *home)
 u64 kdsm_home_ask(struct kdsm_lock_home *home)
 	__must_hold(&home->lock)
 {
-	unsigned int node = find_next_bit(home->unheard, home->nodes, 0), length;
+	unsigned int node = find_next_bit(home->unheard, home->part.nodes, 0), length;
 	struct kdsm_wire_turn wire, report;
 	u64 life, epoch = home->epoch;
 	int err;
 
-	if (node == home->nodes) {
+	if (node == home->part.nodes) {
 		kdsm_home_conclude(home);
 		return 0;
 	}
@@ -155,12 +155,10 @@ u64 kdsm_home_ask(struct kdsm_lock_home *home)
 	wire.life = cpu_to_le64(life);
 	length = sizeof(report);
 	spin_unlock_bh(&home->lock);
-	err = kdsm_message(home->fabric, node, KDSM_MESSAGE_TURN_SURVEY, &wire,
-			   kdsm_wire_turn_size(0), &report, &length);
+	err = kdsm_part_send(&home->part, node, KDSM_MESSAGE_TURN_SURVEY, &wire,
+			     kdsm_wire_turn_size(0), &report, &length);
 	if (!err && !kdsm_wire_turn_fits(&report, length))
 		err = -EPROTO;
-	if (!kdsm_message_was_heard(err))
-		home->ops->missed(home, node);
 	spin_lock_bh(&home->lock);
 	if (home->state != KDSM_HOME_SURVEY || home->epoch != epoch)
 		return 0;
@@ -210,10 +208,10 @@ static void kdsm_home_survey(struct kdsm_lock_home *home)
 		finding->where = KDSM_FOUND_NOWHERE;
 	home->state = KDSM_HOME_SURVEY;
 	home->epoch++;
-	for (node = 0; node < home->nodes; node++)
+	for (node = 0; node < home->part.nodes; node++)
 		if (home->entries[node].known || (home->sole && node == holder))
 			__set_bit(node, home->unheard);
-	home->ops->work(home);
+	kdsm_part_changed(&home->part);
 }
 
 /* The dead node admitted readers, whom nobody else knows. They must leave. */
@@ -224,8 +222,8 @@ static void kdsm_home_orphan(struct kdsm_lock_home *home, unsigned int dead)
 	home->dismissal++;
 	home->era++;
 	__set_bit(dead, home->dismissed);
-	for (node = 0; node < home->nodes; node++)
-		if (node != dead && !kdsm_fabric_is_away(home->fabric, node))
+	for (node = 0; node < home->part.nodes; node++)
+		if (node != dead && !kdsm_fabric_is_away(home->part.fabric, node))
 			__set_bit(node, home->undismissed);
 	home->again = 0;
 }
@@ -234,13 +232,13 @@ static void kdsm_home_bury_reader_home(struct kdsm_lock_home *home, unsigned int
 {
 	/* As a reader, the node is not inside any more, either. */
 	__clear_bit(node, home->undismissed);
-	if (bitmap_empty(home->undismissed, home->nodes))
-		bitmap_zero(home->dismissed, home->nodes);
+	if (bitmap_empty(home->undismissed, home->part.nodes))
+		bitmap_zero(home->dismissed, home->part.nodes);
 	if (home->gate.children[node].state == KDSM_CHILD_IN)
 		kdsm_home_orphan(home, node);
 	kdsm_gate_strike(&home->gate, node);
 	/* The others are of a former era now. */
-	if (home->state == KDSM_HOME_READING && !bitmap_empty(home->dismissed, home->nodes))
+	if (home->state == KDSM_HOME_READING && !bitmap_empty(home->dismissed, home->part.nodes))
 		kdsm_home_revoke(home);
 	kdsm_home_shut(home);
 }
@@ -263,7 +261,7 @@ static void kdsm_home_bury_entry(struct kdsm_lock_home *home, unsigned int node)
 		home->sole = 0;
 	if (home->state == KDSM_HOME_SURVEY ? asked : entry->state == KDSM_ENTRY_LISTED)
 		kdsm_home_survey(home);
-	home->ops->work(home);
+	kdsm_part_changed(&home->part);
 }
 
 void kdsm_home_bury(struct kdsm_lock_home *home, unsigned int node, u64 life)

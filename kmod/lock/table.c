@@ -4,7 +4,6 @@
  * locks, and their settings (registry.c). The home of a lock opens it when the first node asks for
  * it, and so does a reader home.
  */
-#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/hash.h>
@@ -20,8 +19,6 @@
 static void kdsm_lock_free(struct kdsm_lock *lock)
 {
 	kdsm_lock_exit(lock);
-	if (lock->readers)
-		kdsm_readers_destroy(lock->readers);
 	kdsm_lock_sign_exit(lock);
 	kfree(lock);
 }
@@ -46,6 +43,7 @@ int kdsm_locks_create(struct kdsm_region *region)
 		return err;
 	locks->region = region;
 	mutex_init(&locks->mutex);
+	mutex_init(&locks->open_mutex);
 	mutex_init(&locks->registry_mutex);
 	xa_init(&locks->open);
 	xa_init_flags(&locks->registry, XA_FLAGS_ALLOC);
@@ -183,29 +181,21 @@ void kdsm_lock_apply(struct kdsm_lock *lock, const struct kdsm_wire_lock_open *w
 	mutex_unlock(&lock->mutex);
 }
 
-static int kdsm_lock_set_up(struct kdsm_lock *lock)
-{
-	int err;
-
-	err = kdsm_lock_init(lock);
-	err = err ?: kdsm_lock_sign_init(lock);
-	if (!err && lock->kind == KDSM_LOCK_RMA_RW)
-		err = kdsm_readers_create(lock);
-	return err;
-}
-
 static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 					const struct kdsm_wire_lock_open *wire)
 {
 	u32 number = le32_to_cpu(wire->number);
 	u64 offset = number * sizeof(struct kdsm_lock_word);
 	struct kdsm_lock *lock;
+	atomic64_t *slots = kdsm_locks_slots(locks);
 	struct page *page;
 	int err;
 
 	page = kdsm_locks_word_page(locks, offset >> PAGE_SHIFT);
 	if (IS_ERR(page))
 		return ERR_CAST(page);
+	if (!slots)
+		return ERR_PTR(-ENOMEM);
 	lock = kzalloc(sizeof(*lock), GFP_KERNEL_ACCOUNT);
 	if (!lock)
 		return ERR_PTR(-ENOMEM);
@@ -217,7 +207,9 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 	lock->mapped = page_address(page) + offset_in_page(offset);
 	lock->word.state = (atomic64_t *)&lock->mapped->state;
 	lock->word.bias = &lock->mapped->bias;
-	err = kdsm_lock_set_up(lock);
+	lock->word.slots = slots;
+	err = kdsm_lock_init(lock);
+	err = err ?: kdsm_lock_sign_init(lock);
 	if (err) {
 		kdsm_lock_free(lock);
 		return ERR_PTR(err);
@@ -233,22 +225,24 @@ static struct kdsm_lock *kdsm_lock_make(struct kdsm_locks *locks,
 static struct kdsm_lock *kdsm_lock_add(struct kdsm_locks *locks,
 				       const struct kdsm_wire_lock_open *wire)
 {
-	struct kdsm_lock *lock = kdsm_lock_find(locks, le32_to_cpu(wire->number)), *other;
+	u32 number = le32_to_cpu(wire->number);
+	struct kdsm_lock *lock;
+	int err;
 
-	if (!lock) {
-		lock = kdsm_lock_make(locks, wire);
-		if (IS_ERR(lock))
-			return lock;
-		other = xa_cmpxchg(&locks->open, lock->number, NULL, lock, GFP_KERNEL);
-		if (!other)
-			return lock;
-		kdsm_lock_free(lock);
-		if (xa_is_err(other))
-			return ERR_PTR(xa_err(other));
-		lock = other;
+	lockdep_assert_held(&locks->open_mutex);
+	lock = kdsm_lock_find(locks, number);
+	if (lock) {
+		kdsm_lock_apply(lock, wire);
+		return lock;
 	}
-	kdsm_lock_apply(lock, wire);
-	return lock;
+	lock = kdsm_lock_make(locks, wire);
+	if (IS_ERR(lock))
+		return lock;
+	err = xa_insert(&locks->open, number, lock, GFP_KERNEL);
+	if (!err)
+		return lock;
+	kdsm_lock_free(lock);
+	return ERR_PTR(err);
 }
 
 /* Ask node 0, which may answer by the present settings. */
@@ -258,6 +252,7 @@ static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *w
 	struct kdsm_lock_settings settings;
 	struct kdsm_wire_lock_open reply;
 	unsigned int length = sizeof(reply);
+	u32 kind;
 	int err;
 
 	wire->id = cpu_to_le32(region->id);
@@ -266,38 +261,25 @@ static int kdsm_lock_ask(struct kdsm_locks *locks, struct kdsm_wire_lock_open *w
 	if (err)
 		return err == -EIO ? -EHOSTDOWN : err;
 	kdsm_lock_settings_read(&settings, &reply);
+	kind = le32_to_cpu(reply.kind);
 	if (length != sizeof(reply) || le32_to_cpu(reply.number) >= KDSM_MAX_LOCKS ||
 	    strnlen(reply.name, sizeof(reply.name)) >= sizeof(reply.name) ||
-	    !kdsm_lock_is_sane(locks, &settings, le32_to_cpu(reply.kind)))
+	    !kdsm_lock_is_kind(kind) ||
+	    !kdsm_lock_are_sane(locks, &settings, kdsm_lock_mask(locks, kind)))
 		return -EHOSTDOWN;
 	*wire = reply;
 	return 0;
 }
 
-void kdsm_lock_open_word(struct kdsm_lock_home *home)
-{
-	unsigned int tries;
-
-	/* The home's work may be doing it at the moment. */
-	for (tries = 0; tries < 100; tries++) {
-		kdsm_home_advance(home);
-		if (READ_ONCE(home->state) != KDSM_HOME_OPENING)
-			break;
-		usleep_range(100, 200);
-	}
-}
-
 void kdsm_lock_meet(const struct kdsm_lock *lock)
 {
 	const struct kdsm_wire_about wire = {
-		.id = cpu_to_le32(lock->turn.region), .number = cpu_to_le16(lock->number),
+		.id = cpu_to_le32(lock->turn.part.region), .number = cpu_to_le16(lock->number),
 	};
 
 	if (!lock->home)
-		kdsm_message(lock->turn.fabric, lock->turn.home, KDSM_MESSAGE_LOCK_MEET, &wire,
-			     sizeof(wire), NULL, NULL);
-	else
-		kdsm_lock_open_word(lock->home);
+		kdsm_message(lock->turn.part.fabric, lock->turn.part.home, KDSM_MESSAGE_LOCK_MEET,
+			     &wire, sizeof(wire), NULL, NULL);
 }
 
 struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open *args)
@@ -307,26 +289,23 @@ struct kdsm_lock *kdsm_lock_open(struct kdsm_locks *locks, struct kdsm_lock_open
 		.number = cpu_to_le32(args->number),
 		.kind = cpu_to_le32(args->kind),
 	};
-	struct kdsm_lock *lock;
+	struct kdsm_lock *lock = NULL;
 	u32 sets;
 	int err;
 
 	strscpy_pad(wire.name, args->name, sizeof(wire.name));
 	kdsm_lock_settings_write(&wire, &args->settings);
-	sets = READ_ONCE(locks->sets);
-	err = kdsm_lock_ask(locks, &wire);
-	if (err)
-		return ERR_PTR(err);
-	lock = kdsm_lock_add(locks, &wire);
-	/* Settings that came between the answer and this were for a lock that was not open yet. */
-	while (!IS_ERR(lock) && sets != READ_ONCE(locks->sets)) {
+	/* Settings that came after the answer were for a lock that was not open here. */
+	do {
 		sets = READ_ONCE(locks->sets);
-		wire.flags = 0;
 		err = kdsm_lock_ask(locks, &wire);
 		if (err)
 			return ERR_PTR(err);
-		kdsm_lock_apply(lock, &wire);
-	}
+		mutex_lock(&locks->open_mutex);
+		lock = kdsm_lock_add(locks, &wire);
+		sets -= locks->sets;
+		mutex_unlock(&locks->open_mutex);
+	} while (!IS_ERR(lock) && sets);
 	return lock;
 }
 
@@ -359,14 +338,15 @@ int kdsm_lock_serve_set(void *context, struct kdsm_request *request)
 	if (!region)
 		return -ENOENT;
 	kdsm_lock_settings_read(&settings, wire);
-	WRITE_ONCE(region->locks->sets, READ_ONCE(region->locks->sets) + 1);
-	/* This, and then the look whether the lock is open. Pairs with xa_cmpxchg() of an open. */
-	smp_mb();
+	mutex_lock(&region->locks->open_mutex);
+	WRITE_ONCE(region->locks->sets, region->locks->sets + 1);
 	lock = kdsm_lock_find(region->locks, le32_to_cpu(wire->number));
+	mutex_unlock(&region->locks->open_mutex);
 	if (!lock) {
 		err = -ENOENT;
 	} else if (lock->kind != le32_to_cpu(wire->kind) ||
-		   !kdsm_lock_is_sane(region->locks, &settings, lock->kind)) {
+		   !kdsm_lock_are_sane(region->locks, &settings,
+				       kdsm_lock_mask(region->locks, lock->kind))) {
 		err = -EINVAL;
 	} else {
 		kdsm_lock_apply(lock, wire);

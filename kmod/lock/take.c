@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Threads that lock and unlock by a call. A thread that has to wait stands in a line, and sends for
- * the lock itself while it is the first; see kdsm_lock_run().
+ * the lock itself while it is the first; see side.c.
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
@@ -9,33 +9,33 @@
 
 #include "lock/lock.h"
 
-/* ---- to write ---- */
+/* ---- to lock ---- */
 
 /* Without the mutex: wait as long as the thread does not have the lock. Returns the status. */
-static int kdsm_lock_wait(struct kdsm_lock *lock, struct kdsm_waiter *waiter, u64 timeout)
+static int kdsm_take_wait(struct kdsm_side *side, struct kdsm_waiter *waiter, u64 timeout)
 {
+	struct kdsm_lock *lock = side->duty.lock;
 	int err = 0;
 
 	while (!kdsm_waiter_is_done(waiter) && !err) {
-		kdsm_lock_run(lock);
+		kdsm_duty_run(&side->duty);
 		if (kdsm_waiter_is_done(waiter))
 			break;
-		err = waiter->try ? -EBUSY : kdsm_line_sleep(&lock->line, waiter, timeout);
+		err = waiter->try ? -EBUSY : kdsm_line_sleep(&side->line, waiter, timeout);
 	}
 	if (kdsm_waiter_is_done(waiter))
 		return waiter->status;
 	mutex_lock(&lock->mutex);
 	if (!waiter->done)
-		kdsm_lock_end(lock, waiter, err);
+		kdsm_side_end(side, waiter, err);
 	/* The word says whether threads wait. */
-	if (kdsm_lock_settle(lock))
-		kdsm_duty_now(&lock->duty);
+	kdsm_side_kick(side);
 	mutex_unlock(&lock->mutex);
 	return waiter->status;
 }
 
 /* A thread that a signal interrupted, and that calls again soon, has the place that it had. */
-static u64 kdsm_lock_place(struct kdsm_lock_owner *owner, u32 number, u64 now)
+static u64 kdsm_take_place(struct kdsm_lock_owner *owner, u32 number, u64 now)
 {
 	u64 place = owner->place;
 
@@ -45,42 +45,51 @@ static u64 kdsm_lock_place(struct kdsm_lock_owner *owner, u32 number, u64 now)
 
 int kdsm_lock_take(struct kdsm_lock *lock, struct kdsm_lock_owner *owner, u32 flags, u64 timeout)
 {
+	struct kdsm_side *side = flags & KDSM_LOCK_READ ? &lock->readers : &lock->writers;
 	struct kdsm_waiter waiter = {
 		.thread = owner->number, .try = flags & KDSM_LOCK_TRY, .since = ktime_get_ns(),
 	};
 	int err = 0;
 
-	waiter.place = kdsm_lock_place(owner, lock->number, waiter.since);
+	if (side->reads)
+		waiter.reader = kzalloc(sizeof(*waiter.reader), GFP_KERNEL_ACCOUNT);
+	if (side->reads && !waiter.reader)
+		return -ENOMEM;
+	waiter.place = kdsm_take_place(owner, lock->number, waiter.since);
 	mutex_lock(&lock->mutex);
 	/* The thread lost the lock, and did not unlock it. */
-	if (lock->forfeited == owner->number)
+	if (!side->reads && lock->forfeited == owner->number)
 		lock->forfeited = 0;
 	if (KDSM_LOCK_OWNER(atomic64_read(lock->word.state)) == owner->number ||
-	    (lock->readers && kdsm_readers_have(lock->readers, owner->number)))
+	    kdsm_readers_have(lock, owner->number))
 		err = -EDEADLK;
 	else if (lock->lost)
 		err = -ENOTRECOVERABLE;
 	if (!err) {
-		kdsm_line_join(&lock->line, &waiter);
-		if (lock->here && lock->adopted && kdsm_lock_settle(lock))
-			kdsm_duty_now(&lock->duty);
+		kdsm_line_join(&side->line, &waiter);
+		if (side->here && side->adopted)
+			kdsm_side_kick(side);
 	}
 	mutex_unlock(&lock->mutex);
-	err = err ?: kdsm_lock_wait(lock, &waiter, timeout);
+	err = err ?: kdsm_take_wait(side, &waiter, timeout);
 	if (err == -EINTR) {
 		owner->waited = lock->number;
 		owner->place = waiter.place;
 		owner->left = ktime_get_ns();
 	}
+	if (!waiter.is_inside)
+		kfree(waiter.reader);
 	return err;
 }
+
+/* ---- to unlock ---- */
 
 /* With the mutex: whether the thread has the lock. The word is frozen then. */
 static bool kdsm_lock_owned(struct kdsm_lock *lock, u32 thread)
 {
 	u32 owner;
 
-	if (!lock->here || !kdsm_turn_is_here(&lock->turn))
+	if (!lock->writers.here || !kdsm_turn_is_here(&lock->turn))
 		return false;
 	owner = kdsm_word_freeze(&lock->word);
 	if (owner == thread)
@@ -102,8 +111,7 @@ int kdsm_lock_give(struct kdsm_lock *lock, u32 thread)
 		lock->lost |= lock->dead;
 		lock->dead = false;
 		kdsm_word_set(&lock->word, 0, KDSM_LOCK_WAITERS);
-		if (kdsm_lock_settle(lock))
-			kdsm_duty_now(&lock->duty);
+		kdsm_side_kick(&lock->writers);
 		err = 0;
 	}
 	mutex_unlock(&lock->mutex);
@@ -124,74 +132,19 @@ int kdsm_lock_consistent(struct kdsm_lock *lock, u32 thread)
 	return err;
 }
 
-/* ---- to read ---- */
-
-/* As kdsm_lock_wait() */
-static int kdsm_read_wait(struct kdsm_readers *readers, struct kdsm_waiter *waiter, u64 timeout)
+int kdsm_read_give(struct kdsm_lock *lock, u32 thread)
 {
-	struct kdsm_lock *lock = readers->lock;
-	int err = 0;
-
-	while (!kdsm_waiter_is_done(waiter) && !err) {
-		kdsm_readers_run(readers);
-		if (kdsm_waiter_is_done(waiter))
-			break;
-		err = waiter->try ? -EBUSY : kdsm_line_sleep(&readers->line, waiter, timeout);
-	}
-	if (kdsm_waiter_is_done(waiter))
-		return waiter->status;
-	mutex_lock(&lock->mutex);
-	if (!waiter->done)
-		kdsm_readers_end(readers, waiter, err);
-	mutex_unlock(&lock->mutex);
-	kdsm_duty_now(&readers->duty);
-	return waiter->status;
-}
-
-int kdsm_read_take(struct kdsm_readers *readers, struct kdsm_lock_owner *owner, u32 flags,
-		   u64 timeout)
-{
-	struct kdsm_lock *lock = readers->lock;
-	struct kdsm_waiter waiter = {
-		.thread = owner->number, .try = flags & KDSM_LOCK_TRY, .since = ktime_get_ns(),
-		.reader = kzalloc(sizeof(*waiter.reader), GFP_KERNEL_ACCOUNT),
-	};
-	int err = 0;
-
-	if (!waiter.reader)
-		return -ENOMEM;
-	waiter.place = waiter.since;
-	mutex_lock(&lock->mutex);
-	if (KDSM_LOCK_OWNER(atomic64_read(lock->word.state)) == owner->number ||
-	    kdsm_readers_have(readers, owner->number)) {
-		err = -EDEADLK;
-	} else {
-		kdsm_line_join(&readers->line, &waiter);
-		if (readers->here && kdsm_readers_settle(readers))
-			kdsm_duty_now(&readers->duty);
-	}
-	mutex_unlock(&lock->mutex);
-	err = err ?: kdsm_read_wait(readers, &waiter, timeout);
-	if (!waiter.is_inside)
-		kfree(waiter.reader);
-	return err;
-}
-
-int kdsm_read_give(struct kdsm_readers *readers, u32 thread)
-{
-	struct kdsm_lock *lock = readers->lock;
 	struct kdsm_reader *reader;
 	int err = -EPERM;
 
 	mutex_lock(&lock->mutex);
-	reader = kdsm_readers_find(readers, thread);
+	reader = kdsm_readers_find(lock, thread);
 	if (reader) {
 		err = reader->lost ? -EHOSTDOWN : 0;
 		list_del(&reader->link);
 	}
 	/* Also without: the thread may have cleared its slot. */
-	if (kdsm_readers_settle(readers))
-		kdsm_duty_now(&readers->duty);
+	kdsm_side_kick(&lock->readers);
 	mutex_unlock(&lock->mutex);
 	kfree(reader);
 	return err;

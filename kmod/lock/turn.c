@@ -52,7 +52,6 @@ bool kdsm_wire_turn_fits(const struct kdsm_wire_turn *wire, unsigned int length)
 
 void kdsm_turn_init(struct kdsm_turn *turn)
 {
-	turn->node = kdsm_fabric_node(turn->fabric);
 	spin_lock_init(&turn->lock);
 	turn->state = KDSM_TURN_NONE;
 	turn->from = KDSM_NOBODY;
@@ -69,8 +68,8 @@ void kdsm_turn_enter(struct kdsm_turn *turn, enum kdsm_turn_state state)
 void kdsm_turn_name(const struct kdsm_turn *turn, struct kdsm_wire_turn *wire)
 {
 	*wire = (struct kdsm_wire_turn) {
-		.id = cpu_to_le32(turn->region),
-		.number = cpu_to_le16(turn->number),
+		.id = cpu_to_le32(turn->part.region),
+		.number = cpu_to_le16(turn->part.number),
 		.life = cpu_to_le64(turn->life),
 		.serial = cpu_to_le64(turn->serial),
 		.turn = cpu_to_le64(turn->turn),
@@ -158,7 +157,7 @@ bool kdsm_turn_done(struct kdsm_turn *turn, unsigned int flags, bool keep)
 		leaves = state != turn->state;
 		if (leaves)
 			kdsm_turn_enter(turn, state);
-		turn->ready = !turn->ops->leaving;
+		turn->ready = false;
 		turn->leaves++;
 		if (state == KDSM_TURN_LEAVING)
 			turn->list.first = 0;
@@ -181,7 +180,7 @@ bool kdsm_turn_out(struct kdsm_turn *turn)
 	if (turn->state != KDSM_TURN_LOST)
 		kdsm_turn_enter(turn, KDSM_TURN_NONE);
 	spin_unlock_bh(&turn->lock);
-	turn->ops->changed(turn);
+	kdsm_part_changed(&turn->part);
 	return had;
 }
 
@@ -232,8 +231,7 @@ int kdsm_turn_serve_hand(struct kdsm_turn *turn, struct kdsm_request *request)
 	struct kdsm_list list;
 	int err;
 
-	if (!kdsm_wire_turn_fits(wire, request->length) ||
-	    kdsm_list_read(wire, &list, turn->nodes))
+	if (kdsm_list_read(wire, &list, turn->part.nodes))
 		return -EINVAL;
 	spin_lock_bh(&turn->lock);
 	err = kdsm_turn_accepts(turn, wire);
@@ -247,7 +245,7 @@ int kdsm_turn_serve_hand(struct kdsm_turn *turn, struct kdsm_request *request)
 	}
 	spin_unlock_bh(&turn->lock);
 	if (!err || turn->state == KDSM_TURN_ASKING)
-		turn->ops->changed(turn);
+		kdsm_part_changed(&turn->part);
 	return err == -EALREADY ? 0 : err;
 }
 
@@ -279,7 +277,7 @@ static int kdsm_turn_extend_sole(struct kdsm_turn *turn, const struct kdsm_wire_
 	/* A repeated EXTEND changes nothing. */
 	if (turn->turn >= list->first - 1)
 		return 0;
-	if (le64_to_cpu(wire->serial) != kdsm_word_held(turn->node, turn->life, turn->serial))
+	if (le64_to_cpu(wire->serial) != kdsm_word_held(turn->part.node, turn->life, turn->serial))
 		return -ENOENT;
 	switch (turn->state) {
 	case KDSM_TURN_SOLE:
@@ -342,8 +340,7 @@ int kdsm_turn_serve_extend(struct kdsm_turn *turn, struct kdsm_request *request)
 	struct kdsm_list list;
 	int err;
 
-	if (!kdsm_wire_turn_fits(wire, request->length) || request->from != turn->home ||
-	    kdsm_list_read(wire, &list, turn->nodes))
+	if (request->from != turn->part.home || kdsm_list_read(wire, &list, turn->part.nodes))
 		return -EINVAL;
 	spin_lock_bh(&turn->lock);
 	err = wire->serial ? kdsm_turn_extend_sole(turn, wire, &list) :
@@ -352,7 +349,7 @@ int kdsm_turn_serve_extend(struct kdsm_turn *turn, struct kdsm_request *request)
 	spin_unlock_bh(&turn->lock);
 	request->reply_length = kdsm_wire_turn_size(0);
 	if (!err)
-		turn->ops->changed(turn);
+		kdsm_part_changed(&turn->part);
 	if (err == -ENOENT) {
 		/* The reply has this node's life, which a failed message would not bring. */
 		reply->answer = cpu_to_le16(KDSM_REPLY_GONE);
@@ -385,10 +382,10 @@ static void kdsm_turn_report(struct kdsm_turn *turn, u32 epoch)
 	if (leaves) {
 		turn->gave = turn->turn;
 		if (turn->named)
-			report->turn = cpu_to_le64(kdsm_word_held(turn->node, turn->life,
+			report->turn = cpu_to_le64(kdsm_word_held(turn->part.node, turn->life,
 								  turn->serial));
 		report->gave = cpu_to_le16(turn->state);
-		report->node = cpu_to_le16(turn->node);
+		report->node = cpu_to_le16(turn->part.node);
 		report->quota = cpu_to_le16(turn->state == KDSM_TURN_HANDING ?
 					    turn->list.next[0].node : KDSM_NOBODY);
 		turn->contended = true;
@@ -404,7 +401,7 @@ int kdsm_turn_serve_survey(struct kdsm_turn *turn, struct kdsm_request *request)
 	u32 epoch;
 	int err = 0;
 
-	if (!kdsm_wire_turn_fits(wire, request->length) || request->from != turn->home)
+	if (request->from != turn->part.home)
 		return -EINVAL;
 	epoch = le32_to_cpu(wire->epoch);
 	spin_lock_bh(&turn->lock);
@@ -424,6 +421,6 @@ int kdsm_turn_serve_survey(struct kdsm_turn *turn, struct kdsm_request *request)
 	}
 	spin_unlock_bh(&turn->lock);
 	if (!err)
-		turn->ops->changed(turn);
+		kdsm_part_changed(&turn->part);
 	return err;
 }

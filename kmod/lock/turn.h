@@ -10,11 +10,8 @@
 
 #include <linux/bitfield.h>
 #include <linux/bits.h>
-#include <linux/spinlock.h>
-#include <linux/types.h>
-#include <kdsm/uapi.h>
 
-#include "fabric/fabric.h"
+#include "part.h"
 
 /* ---- the word at the home ---- */
 
@@ -77,50 +74,23 @@ enum kdsm_turn_state {
 	KDSM_TURN_STATES
 };
 
-struct kdsm_turn;
-
-struct kdsm_turn_ops {
-	/*
-	 * The lock came, or has to go soon, or is lost, or this node may ask for it again. Called
-	 * in any context, without locks.
-	 */
-	void (*changed)(struct kdsm_turn *turn);
-	/*
-	 * The lock is about to leave this node, to the next one or (free) to nobody: leave the
-	 * signature where the next holder finds it. Returns 0; -EOWNERDEAD: the writes of this node
-	 * may be lost, so the next holder gets KDSM_TURN_DEAD; another error: try again later.
-	 * Called by tasks; may be NULL.
-	 */
-	int (*leaving)(struct kdsm_turn *turn, bool free);
-	/* The node does not answer this one. Called by tasks. */
-	void (*missed)(struct kdsm_turn *turn, unsigned int node);
-	/* The node has the lock from this one. Called by tasks; may be NULL. */
-	void (*handed)(struct kdsm_turn *turn, unsigned int node);
-};
-
 struct kdsm_turn_stats {
 	u64 asked, free, freed, handed, left;	/* ENQUEUE; swaps of the word; HAND; LEAVE */
-	u64 atomics, messages;
+	u64 atomics;
 };
 
 /* From kmalloc(), because the device accesses op. */
 struct kdsm_turn {
 	/* Set by the caller of kdsm_turn_init() */
-	struct kdsm_fabric *fabric;
+	struct kdsm_part part;
 	struct kdsm_memory *memory;	/* of the words */
-	const struct kdsm_turn_ops *ops;
-	u32 region, number;
 	u64 word;			/* offset of the word in the memory */
-	unsigned int home;
 	u64 life;			/* higher than in all earlier lives of this node */
-	unsigned int nodes;
 
-	unsigned int node;
 	struct kdsm_operation op;	/* of the task that runs kdsm_turn_advance() */
 
 	spinlock_t lock;		/* guards the fields below */
 	enum kdsm_turn_state state;
-	bool busy;			/* a task runs kdsm_turn_advance() */
 	bool contended;			/* ask the home: the word is probably QUEUED */
 	unsigned int missed;		/* messages in a row that the receiver did not answer */
 	u16 threads;			/* that wait, as ENQUEUE says */
@@ -132,7 +102,7 @@ struct kdsm_turn {
 	bool back;			/* the lock never left this node: no signature is needed */
 	bool keep;			/* LEAVING: this node keeps the lock if no node waits */
 	bool named;			/* SOLE to LEAVING: by the word, without a turn */
-	bool ready;			/* HANDING, LEAVING: leaving() has succeeded */
+	bool ready;			/* HANDING, LEAVING: kdsm_turn_leaving() has succeeded */
 	u32 leaves;			/* times that the lock began to leave this node */
 	u16 quota, used;		/* HELD: threads that may have the lock, and that had it */
 	struct kdsm_list list;		/* after a turn that this node has, or will have */
@@ -153,6 +123,17 @@ static inline u64 kdsm_turn_pause(int err)
 {
 	return err == -EAGAIN ? KDSM_TURN_AGAIN : KDSM_TURN_RETRY;
 }
+
+/* ---- functions of the user of the protocol; for tasks ---- */
+
+/*
+ * The lock is about to leave this node, to the next one or (free) to nobody: leave the signature
+ * where the next holder finds it. Returns 0; -EOWNERDEAD: the writes of this node may be lost, so
+ * the next holder gets KDSM_TURN_DEAD; another error: try again later.
+ */
+int kdsm_turn_leaving(struct kdsm_turn *turn, bool free);
+/* The node has the lock from this one. */
+void kdsm_turn_handed(struct kdsm_turn *turn, unsigned int node);
 
 void kdsm_turn_init(struct kdsm_turn *turn);
 
@@ -184,10 +165,7 @@ bool kdsm_turn_out(struct kdsm_turn *turn);
 
 /* ---- for tasks (network.c) ---- */
 
-/*
- * Send the messages that the state requires. Returns the time until the next call, in ns, or 0:
- * not before the state changes.
- */
+/* See part.h */
 u64 kdsm_turn_advance(struct kdsm_turn *turn);
 
 /*

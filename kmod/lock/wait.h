@@ -13,7 +13,7 @@ struct kdsm_line {
 	u32 mean;			/* of the last waits, in ns */
 };
 
-/* A thread that reads, and whose slot does not say so; in struct kdsm_readers */
+/* A thread that reads, and whose slot does not say so; in kdsm_lock.inside */
 struct kdsm_reader {
 	struct list_head link;
 	u32 thread;

@@ -35,14 +35,16 @@ static void must(int result, const char *what)
 
 static void open_all(const char *name)
 {
-	struct kdsm_region_attr attr = { .size = (uint64_t)parts << 21 };
-	struct kdsm_region_attr coherent = { .size = 4 << 20, .policy = KDSM_POLICY_STRICT };
-	struct kdsm_lock_attr kind = { .kind = KDSM_LOCK_RMA_MCS };
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .size = (uint64_t)parts << 21 };
+	struct kdsm_region_attr coherent = {
+		.argsz = sizeof(coherent), .size = 4 << 20, .policy = KDSM_POLICY_STRICT,
+	};
+	struct kdsm_lock_attr kind = { .argsz = sizeof(kind), .kind = KDSM_LOCK_RMA_MCS };
 	char other[KDSM_NAME_SIZE];
 	struct kdsm *kdsm;
 
 	snprintf(other, sizeof(other), "%s.strict", name);
-	must(kdsm_open(&kdsm, 0), "kdsm_open");
+	must(kdsm_open(0, &kdsm), "kdsm_open");
 	must(kdsm_region_open(kdsm, name, &attr, &region), name);
 	must(kdsm_region_open(kdsm, other, &coherent, &strict), other);
 	must(kdsm_lock_create(region, "guard", 0, &kind, &lock), "kdsm_lock_create");

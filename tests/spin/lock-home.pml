@@ -321,7 +321,7 @@ inline came()
 	fi
 }
 
-/* The loop of kdsm_home_returned() and kdsm_home_sole_denied() */
+/* kdsm_home_recall() */
 inline list_waits_again()
 {
 	j = first + 1;

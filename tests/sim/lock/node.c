@@ -33,81 +33,43 @@ void node_changed(struct node *node)
 
 /* ---- calls of the protocol ---- */
 
-static void turn_changed(struct kdsm_turn *turn)
+void kdsm_part_changed(struct kdsm_part *part)
 {
-	node_changed(container_of(turn, struct node, turn));
+	struct node *node = &nodes[part->node];
+
+	if (part == &home->part)
+		home_wake();
+	else if (part == &node->reader.pass.part)
+		node_wake(node, TASK_READER);
+	else
+		node_changed(node);
 }
 
-static void turn_missed(struct kdsm_turn *turn, unsigned int node)
-{
-}
-
-static const struct kdsm_turn_ops turn_ops = {
-	.changed = turn_changed,
-	.missed = turn_missed,
-};
-
-static void pass_changed(struct kdsm_pass *pass)
-{
-	node_changed(container_of(pass, struct node, pass));
-}
-
-static void pass_missed(struct kdsm_pass *pass, unsigned int node)
+void kdsm_part_missed(struct kdsm_part *part, unsigned int node)
 {
 }
 
-static unsigned int pass_parent(struct kdsm_pass *pass)
+/* Locks of regions of policy release are not simulated. */
+int kdsm_turn_leaving(struct kdsm_turn *turn, bool free)
 {
-	unsigned int node = kdsm_fabric_node(pass->fabric);
-	unsigned int parent = node - node % config.t_dc;
+	return 0;
+}
+
+void kdsm_turn_handed(struct kdsm_turn *turn, unsigned int node)
+{
+}
+
+int kdsm_home_opening(struct kdsm_lock_home *lock, unsigned int node)
+{
+	return 0;
+}
+
+unsigned int kdsm_pass_parent(struct kdsm_pass *pass)
+{
+	unsigned int node = pass->part.node, parent = node - node % config.t_dc;
 
 	return !pass->era || is_given_up(parent) || sim_is_cut(parent) ? config.home : parent;
 }
-
-static const struct kdsm_pass_ops pass_ops = {
-	.changed = pass_changed,
-	.parent = pass_parent,
-	.missed = pass_missed,
-};
-
-static void reader_work(struct kdsm_reader_home *reader)
-{
-	node_wake(container_of(reader, struct node, reader), TASK_READER);
-}
-
-static const struct kdsm_reader_home_ops reader_ops = {
-	.work = reader_work,
-};
-
-static void reader_pass_changed(struct kdsm_pass *pass)
-{
-	reader_work(container_of(pass, struct kdsm_reader_home, pass));
-}
-
-static unsigned int reader_pass_parent(struct kdsm_pass *pass)
-{
-	return config.home;
-}
-
-static const struct kdsm_pass_ops reader_pass_ops = {
-	.changed = reader_pass_changed,
-	.parent = reader_pass_parent,
-	.missed = pass_missed,
-};
-
-static void home_work(struct kdsm_lock_home *lock)
-{
-	home_wake();
-}
-
-static void home_missed(struct kdsm_lock_home *lock, unsigned int node)
-{
-}
-
-static const struct kdsm_lock_home_ops home_ops = {
-	.work = home_work,
-	.missed = home_missed,
-};
 
 /* ---- tasks ---- */
 
@@ -115,6 +77,18 @@ struct task {
 	struct node *node;
 	unsigned int task;
 };
+
+u64 node_advance(struct node *node)
+{
+	u64 delay;
+
+	if (node->advances)
+		return 0;
+	node->advances = true;
+	delay = kdsm_turn_advance(&node->turn);
+	node->advances = false;
+	return delay;
+}
 
 static u64 task_advance(const struct task *task)
 {
@@ -124,7 +98,7 @@ static u64 task_advance(const struct task *task)
 		task->node->pass.poll = U64_MAX;
 	switch (task->task) {
 	case TASK_TURN:
-		return kdsm_turn_advance(&task->node->turn);
+		return node_advance(task->node);
 	case TASK_PASS:
 		return kdsm_pass_advance(&task->node->pass);
 	case TASK_READER:
@@ -189,31 +163,28 @@ static void topology_make(void)
 	ranks = kdsm_ranks_create(topology);
 }
 
+static struct kdsm_part part_of(unsigned int node)
+{
+	return (struct kdsm_part) {
+		.fabric = sim_fabric(node), .number = 3, .home = config.home, .node = node,
+		.nodes = sim.nodes,
+	};
+}
+
 static void node_start(struct node *node, unsigned int number)
 {
-	struct kdsm_fabric *fabric = sim_fabric(number);
-
 	node->number = number;
 	node->greedy = sim_chance(config.greedy);
-	node->turn.fabric = fabric;
-	node->turn.ops = &turn_ops;
-	node->turn.home = config.home;
+	node->turn.part = part_of(number);
 	node->turn.life = 1000;
 	node->turn.serial = sim_below(1000);
-	node->turn.number = 3;
-	node->turn.nodes = sim.nodes;
 	kdsm_turn_init(&node->turn);
-	node->pass.fabric = fabric;
-	node->pass.ops = &pass_ops;
-	node->pass.home = config.home;
+	node->pass.part = part_of(number);
 	node->pass.life = 1000;
 	kdsm_pass_init(&node->pass);
-	node->reader.pass.fabric = fabric;
-	node->reader.pass.ops = &reader_pass_ops;
-	node->reader.pass.home = config.home;
+	node->reader.pass.part = part_of(number);
 	node->reader.pass.life = 1000;
-	node->reader.ops = &reader_ops;
-	if (kdsm_reader_home_init(&node->reader, sim.nodes))
+	if (kdsm_reader_home_init(&node->reader))
 		sim_fail(SIM_NONE, "no memory at the start");
 }
 
@@ -227,12 +198,12 @@ static void open_run(void *arg)
 
 	for (i = 0; i < 20; i++) {
 		memset(other, 0, sizeof(*other));
-		other->fabric = sim_fabric(config.home);
+		other->part = part_of(config.home);
 		if (!kdsm_home_init(other, ranks, topology->levels))
 			kdsm_home_exit(other);
 		memset(&reader, 0, sizeof(reader));
-		reader.pass.fabric = sim_fabric(config.home);
-		if (!kdsm_reader_home_init(&reader, sim.nodes))
+		reader.pass.part = part_of(config.home);
+		if (!kdsm_reader_home_init(&reader))
 			kdsm_reader_home_exit(&reader);
 		shared = kdsm_ranks_create(topology);
 		if (shared)
@@ -252,9 +223,7 @@ void nodes_start(void)
 	for (i = 0; i < sim.nodes; i++)
 		node_start(&nodes[i], i);
 	home = calloc(1, sizeof(*home));
-	home->fabric = sim_fabric(config.home);
-	home->ops = &home_ops;
-	home->number = 3;
+	home->part = part_of(config.home);
 	if (kdsm_home_init(home, ranks, topology->levels))
 		sim_fail(SIM_NONE, "no memory at the start");
 	for (i = 0; i < sim.nodes; i++) {
@@ -309,8 +278,8 @@ static void node_stop(struct node *node)
 	counts.handed += stats->handed;
 	counts.left += stats->left;
 	counts.swaps += stats->free + stats->freed;
-	counts.remote += stats->atomics + stats->messages + node->pass.asked + node->pass.left +
-			 node->reader.pass.asked + node->reader.pass.left;
+	counts.remote += stats->atomics + node->turn.part.messages + node->pass.part.messages +
+			 node->reader.pass.part.messages;
 	kdsm_reader_home_exit(&node->reader);
 }
 

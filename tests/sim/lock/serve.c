@@ -193,8 +193,7 @@ static void break_open(const struct sim_message *message)
 	struct kdsm_gate *gate = of_home ? &home->gate : &nodes[message->from].reader.gate;
 
 	if (message->type == KDSM_MESSAGE_READ_ADMIT && !kdsm_message_was_heard(message->status))
-		kdsm_gate_leave(gate, message->to, le64_to_cpu(wire->life),
-				le64_to_cpu(wire->request));
+		kdsm_gate_leave(gate, message->to, wire);
 }
 
 void message_done(struct sim_message *message, bool cut)

@@ -89,6 +89,7 @@ struct node {
 	u64 once;			/* request of the last admission of KDSM_ADMIT_ONCE */
 	unsigned int chances;		/* readers that may still enter by it */
 	u32 flags;			/* of the lock, while it is here */
+	bool advances;			/* a task or a thread is in node_advance() */
 	bool stepping, again;
 	bool loses;			/* the lock, now, because the node was given up */
 	u64 since;			/* turns of all nodes when this one asked; 0: it does not */
@@ -104,6 +105,8 @@ void nodes_stop(void);
 void nodes_tell(void);
 void node_wake(struct node *node, unsigned int task);
 void node_changed(struct node *node);
+/* Send what the node's turn requires, unless a task does so already. */
+u64 node_advance(struct node *node);
 void home_wake(void);
 /* The node gives up another one. */
 void node_strikes(struct node *node, unsigned int dead);

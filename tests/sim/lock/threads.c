@@ -243,7 +243,7 @@ static bool try_lock(struct node *node)
 	node->stepping = true;
 	if (!kdsm_turn_is_here(turn)) {
 		kdsm_turn_want(turn, 0);
-		kdsm_turn_advance(turn);
+		node_advance(node);
 	}
 	has = kdsm_turn_is_here(turn) && kdsm_turn_may_pass(turn) && kdsm_turn_is_here(turn) &&
 	      !node->loses && node->stay == stay;
