@@ -488,7 +488,7 @@ static inline bool kdsm_is_gone(const struct kdsm_coherence *coherence, unsigned
  * holds the block's lock.
  */
 int kdsm_readers_alloc(struct kdsm_coherence *coherence, struct kdsm_block *block);
-/* Policy strict: how long this node keeps a block that it got, in ns */
+/* Policy strict: how long this node keeps a block that it owns, in ns */
 u64 kdsm_strict_lease(const struct kdsm_coherence *coherence);
 /*
  * Policy strict: give up any copy, and any loan, of a block of a missing node. Caller holds lock.

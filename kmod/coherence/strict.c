@@ -61,7 +61,7 @@
 /* ---- leases ---- */
 
 /*
- * A reader that lost its copy asks the new owner one message later. So a node keeps the block for
+ * A reader that lost its copy asks the new owner one message later. So an owner keeps the block for
  * longer than that takes, or else the request would run after the block from node to node.
  */
 u64 kdsm_strict_lease(const struct kdsm_coherence *coherence)
@@ -85,7 +85,7 @@ static bool kdsm_is_writer(const struct kdsm_block *block)
 	return block->role == KDSM_ROLE_TAKING || kdsm_block_is_owned(block);
 }
 
-/* A copy is kept for as long as one access needs: its reader finds the block on any node */
+/* A reader needs its copy for one access only: its next request reaches an owner in its lease */
 static u64 kdsm_lease_time(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
 	return kdsm_is_writer(block) ? kdsm_strict_lease(coherence) :
