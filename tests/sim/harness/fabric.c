@@ -579,9 +579,10 @@ static u64 wait_for_connection(void)
  * Start the requests, which the caller waits for or not. The caller has a reference to the result;
  * NULL: no memory.
  */
-static struct kdsm_broadcast *broadcast_send(struct kdsm_fabric *fabric, const unsigned long *nodes,
-					enum kdsm_message_type type, const void *data,
-					unsigned int length, bool waits)
+static struct kdsm_broadcast *broadcast_send(struct kdsm_fabric *fabric,
+					     const unsigned long *nodes,
+					     enum kdsm_message_type type, const void *data,
+					     unsigned int length, bool waits)
 {
 	struct kdsm_broadcast *broadcast;
 	struct sending *sending;
