@@ -26,7 +26,7 @@
  *				MEMORY. -ENETDOWN.
  * KDSM_CMD_PROBE (admin)	Connect to NODE_ID and exchange one message. -EHOSTDOWN,
  *				-ETIMEDOUT, -EINVAL (no such node), -ENETDOWN. -EBADE: the
- *				node answers, and has another number of nodes.
+ *				node answers, but its table has another number of nodes.
  * KDSM_CMD_PEERS		Dump, one message a node: NODE_ID, NODE_ADDRESS,
  *				NODE_LOCATION, PEER_STATE, PEER_CONNECTS, PEER_ERRORS.
  * KDSM_CMD_STATS		Dump, one message a node: NODE_ID and STATS.
@@ -63,21 +63,23 @@
  *				does not answer. -ENETDOWN.
  * KDSM_CMD_EVENT		Sent to the multicast group KDSM_GENL_EVENTS, never by a
  *				program: EVENT, EVENT_TIME, and what enum kdsm_event says.
- * KDSM_CMD_NODE_ADD (admin)	Add a node to all nodes that are up. NODE_ID is the next number,
- *				NODE_ADDRESS is required, NODE_LOCATION optional. The node takes
- *				part in the regions that are created from then on, and comes up
- *				by KDSM_CMD_UP with the table that includes it. Nodes that have
- *				the node already ignore the command. -EINVAL: not the next
+ * KDSM_CMD_NODE_ADD (admin)	Add a node to the tables of all nodes, which must be up. NODE_ID
+ *				is the next number, NODE_ADDRESS is required, NODE_LOCATION
+ *				optional. The new node takes part in the regions that are created
+ *				from then on, and comes up by KDSM_CMD_UP with the table that
+ *				includes it. A node whose table has the new node already ignores
+ *				the command. -EINVAL: not the next
  *				number. -EEXIST: the number has another address or location.
  *				-EADDRINUSE: another node has the address. -EAFNOSUPPORT: the
  *				other nodes have addresses of another kind. -EHOSTDOWN, -EIO,
- *				-ETIMEDOUT: some nodes may lack the node: repeat the command.
+ *				-ETIMEDOUT: some tables may lack the node; repeat the command.
  *				-ENETDOWN.
- * KDSM_CMD_NODE_REMOVE (admin)	Remove node NODE_ID, the last one, from all other nodes. The
- *				node need not be up. -EINVAL: not the last one, node 0, or
- *				the node that executes the command. -EBUSY: the node takes part
+ * KDSM_CMD_NODE_REMOVE (admin)	Remove node NODE_ID, the last one, from the tables of all other
+ *				nodes, which must be up. The removed node need not be up.
+ *				-EINVAL: not the last node, node 0, or the node that executes
+ *				the command. -EBUSY: the node takes part
  *				in a region, which has REGION_NODES above NODE_ID. -EHOSTDOWN,
- *				-EIO, -ETIMEDOUT: some nodes may still have the node: repeat
+ *				-EIO, -ETIMEDOUT: some tables may still have the node; repeat
  *				the command. -ENETDOWN.
  *
  * -EINVAL: an attribute is missing or malformed. -ERANGE: a number, string or nest is out of
@@ -213,7 +215,7 @@ enum kdsm_attr {
 	KDSM_A_EVENT,		/* u32, enum kdsm_event */
 	KDSM_A_EVENT_TIME,	/* u64: time of CLOCK_REALTIME, in ns */
 	KDSM_A_EVENT_VALUE,	/* u64: see enum kdsm_event */
-	KDSM_A_REGION_NODES,	/* u32: nodes that take part, numbers 0 to this - 1 */
+	KDSM_A_REGION_NODES,	/* u32: number of nodes that take part, from node 0 on */
 	__KDSM_A_LAST,
 };
 

@@ -68,7 +68,7 @@ struct kdsm_bdd_attr {
 
 /*
  * Return the number of bytes that a store needs of every part of a region of cluster_nodes
- * (1 or more) cluster nodes. UINT64_MAX: attr->argsz is wrong.
+ * (1 or more) cluster nodes, or UINT64_MAX if attr->argsz is wrong.
  */
 uint64_t kdsm_bdd_part_bytes(const struct kdsm_bdd_attr *attr,
 			     unsigned int cluster_nodes);
@@ -137,12 +137,12 @@ struct kdsm_bdd_counts {
 	struct kdsm_table_counts table;
 };
 
-/* Store the counts of a worker in *counts. */
+/* Store the counts of a worker in *counts. Errors: those of argsz. */
 int kdsm_bdd_counts(const struct kdsm_bdd_worker *worker,
 		    struct kdsm_bdd_counts *counts);
 /*
  * Store the sum over all workers that this process has and had for the store, those of jobs
- * included. No worker may be computing.
+ * included. No worker may be computing. Errors: those of argsz.
  */
 int kdsm_bdd_all_counts(struct kdsm_bdd_store *store, struct kdsm_bdd_counts *counts);
 

@@ -54,8 +54,8 @@ struct kdsm_job_attr {
 	/*
 	 * Called once in each process, in any of its threads, when the job ends with an error: a
 	 * negative errno and a sentence, valid during the call. NULL: the library prints the
-	 * sentence to stderr and ends the process with status 1. So it does if argsz is no size of
-	 * this struct, because the field may not be there.
+	 * sentence to stderr and ends the process with status 1. The library does the same if
+	 * argsz cannot be the size of this struct, because it then cannot read this field.
 	 */
 	void (*failed)(void *context, int error, const char *message);
 	void *context;
@@ -187,7 +187,7 @@ int kdsm_job_allgather(struct kdsm_job *job, const void *mine, size_t bytes, voi
 
 /*
  * Allocate memory that all members share, which begins at a block, and return its address, the same
- * at all members; NULL is an error, whose number is in errno. Each node keeps copies of the blocks
+ * at all members. On failure return NULL and set errno. Each node keeps copies of the blocks
  * that its members read, so an array that few members write and all read is replicated.
  */
 void *kdsm_job_alloc(struct kdsm_job *job, uint64_t bytes);

@@ -2,9 +2,9 @@
 /*
  * Jobs for C++20, over <kdsm/job.h>. Conventions are those of <kdsm/kdsm.hpp>.
  *
- * A job that ends with an error throws from the next call of each member, with the sentence that
- * says why. A member whose job object is destroyed by an exception ends the job, so the others do
- * not wait for that member.
+ * If a job ends with an error, the next call of each member throws the error, with the sentence
+ * that says why. If an exception destroys the job object of a member, the destructor ends the job,
+ * so the other members do not wait for that member.
  */
 #ifndef KDSM_JOB_HPP
 #define KDSM_JOB_HPP
@@ -16,7 +16,7 @@
 
 namespace kdsmxx {
 
-/* What members can add up and compare */
+/* Types that allreduce(), reduce() and scan() take: integers of 8 bytes, and double */
 template <typename T>
 concept number = sizeof(T) == 8 && (std::integral<T> || std::same_as<T, double>);
 
@@ -29,7 +29,7 @@ inline struct kdsm_job_attr job_attributes()
 	return attr;
 }
 
-/* An array of which every member has a share, in blocks of its own */
+/* An array of which every member has a share; no two shares have a block in common */
 template <value T>
 class spread {
 public:
@@ -67,7 +67,7 @@ struct indices {
 		}
 	};
 
-	uint64_t first, last;	/* last: behind them */
+	uint64_t first, last;	/* last: one past the last index */
 
 	iterator begin() const { return { first }; }
 	iterator end() const { return { last }; }
@@ -76,8 +76,8 @@ struct indices {
 class job {
 public:
 	/*
-	 * Join: collective. If attr.failed is NULL, the end of the job is an exception of the next
-	 * call, and the process goes on.
+	 * Join: collective. If attr.failed is NULL and the job ends with an error, the next call
+	 * throws the error, and the process continues.
 	 */
 	explicit job(struct kdsm_job_attr attr = job_attributes())
 	{
@@ -93,8 +93,8 @@ public:
 	}
 
 	/*
-	 * Leave the job and its memory: collective. The destructor leaves, too, but has no way to
-	 * report an error.
+	 * Leave the job and its memory: collective. Afterwards the object can only be destroyed or
+	 * assigned to. The destructor leaves, too, but cannot report an error.
 	 */
 	void leave() { check(kdsm_job_leave(handle.release())); }
 
@@ -108,7 +108,7 @@ public:
 	unsigned int node(uint32_t rank) const { return kdsm_job_node(raw(), rank); }
 	std::string name() const { return kdsm_job_name(raw()); }
 
-	/* They are valid until the job is left. */
+	/* The references are valid until the job is left. */
 	kdsmxx::cluster &cluster() { return own_cluster; }
 	region &memory() { return own_memory; }
 	region &sync() { return own_sync; }
@@ -143,7 +143,7 @@ public:
 		check(kdsm_job_allreduce(raw(), type_of<T>, op, data.data(), data.size()));
 	}
 
-	/* The result is for root; the others keep what they brought. */
+	/* Only the member root gets the result; the others keep their own data. */
 	template <number T>
 	T reduce(uint32_t root, enum kdsm_job_op op, T data)
 	{
@@ -170,7 +170,7 @@ public:
 		check(kdsm_job_scan(raw(), type_of<T>, op, data.data(), data.size()));
 	}
 
-	/* What each member brings, by rank */
+	/* Return the values of all members, by rank. */
 	template <value T>
 	std::vector<T> allgather(const T &mine)
 	{
@@ -193,7 +193,7 @@ public:
 		return { static_cast<T *>(memory), count };
 	}
 
-	/* Return the offset of bytes in every part of sync(). */
+	/* Allocate this many bytes in every part of sync(), and return their offset. */
 	uint64_t alloc_sync(uint64_t bytes)
 	{
 		uint64_t offset;

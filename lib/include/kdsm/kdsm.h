@@ -21,9 +21,9 @@
  *     timeout; results last. A function *_init() fills the object, its first argument.
  *   - A struct that has the field argsz may grow in later versions. The caller sets argsz to
  *     the size of the struct: struct kdsm_counts counts = { .argsz = sizeof(counts) }. A field
- *     that the caller's struct lacks counts as 0. -EINVAL: argsz is 0; -E2BIG: a field that
- *     this library does not know is not 0. The library ignores argsz of a struct inside
- *     another one.
+ *     that the caller's struct lacks counts as 0. -EINVAL: argsz is below sizeof(size_t);
+ *     -E2BIG: argsz is above 4096, or a field that this library does not know is not 0. These
+ *     are "the errors of argsz". The library ignores argsz of a struct inside another one.
  *   - The library copies a string that the caller passes. A pointer that a
  *     function returns belongs to the object that the caller passed, unless a
  *     comment says that the caller closes or frees it.
@@ -47,13 +47,16 @@ extern "C" {
 /* ---- errors and version ---- */
 
 /*
- * Return the text of the last error of the calling thread, if that was error, a negative errno
- * that a function has returned: which name, size, node or offset was wrong, and what would be
- * right. Otherwise the text is kdsm_strerror(error). It is a sentence without a full stop, and
- * valid until a function fails in this thread.
+ * Return why the last function that failed in the calling thread returned error, a negative
+ * errno: which name, size, node or offset was wrong, and what would be right. If that function
+ * returned another errno or gave no reason, return kdsm_strerror(error). The text is a sentence
+ * without a full stop, and is valid until a function fails in this thread.
  */
 const char *kdsm_error(int error);
-/* Return what an errno, of either sign, means in libkdsm. The text lives as long as the program. */
+/*
+ * Return what an errno, positive or negative, means in libkdsm. The text is valid as long as the
+ * program runs.
+ */
 const char *kdsm_strerror(int error);
 /* Return the version of the library, "MAJOR.MINOR.PATCH". */
 const char *kdsm_version(void);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * libkdsm for C++20: objects that close themselves, spans in place of addresses and lengths, and
- * exceptions in place of negative error numbers. Everything is inline, and each function is one
- * call of the C function of the same name, whose manual page describes it. kdsm.hpp(3) has an
- * example program.
+ * exceptions in place of negative error numbers. All functions are inline, and each makes one call
+ * of a C function, whose manual page describes the call. kdsm.hpp(3) has example programs.
  *
  *   - Objects can be moved, not copied. An object that was moved from can only be destroyed or
  *     assigned to. The caller destroys a region after what uses it, and a cluster after its
  *     regions, as automatic variables do when they are declared in that order.
  *   - A call that fails throws kdsmxx::error. Its code() has the errno, in std::generic_category(),
- *     and what() the text of kdsm_error(). What a program must expect is a result instead: a
- *     wait that times out, or a lock that another thread holds, returns false.
+ *     and what() the text of kdsm_error(). Outcomes that every program must expect are results
+ *     instead: a wait that times out returns false, except that of tree_barrier, and so does an
+ *     attempt to lock a lock that another thread holds.
  *   - Values that are put into regions are trivially copyable.
- *   - raw() of each object returns the object of the C functions, for calls that have no form here.
+ *   - raw() of each object returns the object of the C functions, for calls that the class lacks.
  *   - The namespace is kdsmxx, because kdsm is a struct.
  *
  * <kdsm/job.hpp> has jobs, <kdsm/ring.hpp> rings and coroutines.
@@ -58,7 +58,7 @@ public:
 	{
 	}
 
-	/* The text alone: that of std::system_error has the general text of the errno behind it. */
+	/* The text alone: std::system_error would append the general text of the errno. */
 	const char *what() const noexcept override
 	{
 		return text.c_str();
@@ -70,7 +70,7 @@ private:
 
 /*
  * The former holder of a lock died. The catcher holds the lock: it makes the data consistent, calls
- * mutex::consistent(), and unlocks; std::adopt_lock leaves unlocking to a guard.
+ * mutex::consistent(), and unlocks the lock, for example by a guard made with std::adopt_lock.
  */
 class owner_died : public error {
 public:
@@ -92,7 +92,7 @@ using duration = std::chrono::nanoseconds;
 /* A timeout that never ends */
 inline constexpr duration forever = duration::max();
 
-/* A timeout as the C functions take it; one below 0 counts as 0. */
+/* A timeout in ns, as the C functions take it; a negative timeout counts as 0. */
 inline uint64_t timeout_of(duration timeout)
 {
 	if (timeout == forever)
@@ -100,7 +100,7 @@ inline uint64_t timeout_of(duration timeout)
 	return timeout.count() < 0 ? 0 : static_cast<uint64_t>(timeout.count());
 }
 
-/* false if the call returned this error, which is a result; otherwise true, or an exception */
+/* Return false if the call returned this error, true if it succeeded; throw any other error. */
 inline bool unless(int error, int returned)
 {
 	return returned != error && check(returned) >= 0;
@@ -138,7 +138,7 @@ public:
 		handle.reset(opened);
 	}
 
-	/* An object that another one owns, and closes */
+	/* A cluster that another object owns, and closes */
 	static cluster borrow(struct kdsm *opened) { return cluster(opened, false); }
 
 	unsigned int node() const { return kdsm_node(raw()); }
@@ -285,7 +285,7 @@ public:
 		check(kdsm_put_notify(raw(), node, offset, value));
 	}
 
-	/* Return false if the word of this node's part still equals value. */
+	/* Return false if the word of this node's part still equals value after the timeout. */
 	bool wait(uint64_t offset, uint64_t value, duration timeout = forever) const
 	{
 		return unless(-ETIMEDOUT, kdsm_wait(raw(), offset, value, timeout_of(timeout)));
@@ -389,7 +389,7 @@ private:
 	}
 };
 
-/* A coherent region and its companion, for words to synchronise by */
+/* A coherent region and its companion, a partitioned region of words to synchronise by */
 struct coherent {
 	region memory, sync;
 };
@@ -412,7 +412,7 @@ class barrier {
 public:
 	barrier(region &region, uint64_t offset) { kdsm_barrier_init(&state, region.raw(), offset); }
 
-	/* Return false if a node has not arrived; another call continues the round. */
+	/* Return false if a node has not arrived in time; another call continues the round. */
 	bool wait(duration timeout = forever)
 	{
 		return unless(-ETIMEDOUT, kdsm_barrier_wait(&state, timeout_of(timeout)));
@@ -524,7 +524,7 @@ public:
 		check(kdsm_cond_init(&state, region.raw(), offset, home));
 	}
 
-	/* The caller holds the lock, and tests its predicate again. */
+	/* The caller holds the lock, and tests its predicate again after the wait. */
 	void wait(mutex &mutex) { check(kdsm_cond_wait(&state, mutex.raw())); }
 
 	template <typename Predicate>
@@ -534,7 +534,7 @@ public:
 			wait(mutex);
 	}
 
-	/* Return false if no signal came. */
+	/* Return false if no signal came before the timeout. */
 	bool wait_for(mutex &mutex, duration timeout)
 	{
 		return unless(-ETIMEDOUT, kdsm_cond_timed(&state, mutex.raw(), timeout_of(timeout)));
@@ -628,7 +628,7 @@ private:
 
 	void do_deallocate(void *memory, std::size_t, std::size_t) override
 	{
-		/* Destructors deallocate, and must not throw. What was not freed stays allocated. */
+		/* Destructors deallocate, and must not throw: if the call fails, memory leaks. */
 		kdsm_free(raw(), memory);
 	}
 

@@ -317,7 +317,7 @@ struct kdsm_reach_result {
 int kdsm_reach_open(struct kdsm *kdsm, const struct kdsm_reach_options *options,
 		    struct kdsm_reach **reach, struct kdsm_reach_message *message);
 
-/* Describe the model that is open in *model, which the caller owns. */
+/* Describe the open model in *model, which the caller owns. Errors: those of argsz. */
 int kdsm_reach_model(const struct kdsm_reach *reach, struct kdsm_reach_model *model);
 
 /*

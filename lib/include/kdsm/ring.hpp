@@ -9,8 +9,8 @@
  *	uint64_t former = co_await ring.faa(node, offset, 1);		in a coroutine, such as a task
  *	ring.faa(node, offset, 1, [](int status, uint64_t former) { ... });	calls a function
  *
- * ring.run() submits what was started, resumes coroutines and calls functions. Any number of
- * operations may be started: those for which the ring has no entry wait in the object.
+ * ring.run() submits the started operations, resumes coroutines and calls functions. The caller may
+ * start any number of operations: the object queues those for which the ring has no entry.
  */
 #ifndef KDSM_RING_HPP
 #define KDSM_RING_HPP
@@ -32,13 +32,13 @@ class pending;
 
 class ring {
 public:
-	/* entries: operations in flight at most; buffer_size: of the buffer, in bytes */
+	/* entries: most operations in the ring at a time; buffer_size: of the buffer, in bytes */
 	ring(region &region, unsigned int entries, std::size_t buffer_size = 0)
 		: state(std::make_unique<queue>(region, entries, buffer_size))
 	{
 	}
 
-	/* The buffer, in which all memory of gets and puts lies */
+	/* The buffer; the memory of gets and puts must lie in it */
 	template <value T = std::byte>
 	std::span<T> buffer() const
 	{
@@ -47,10 +47,10 @@ public:
 	}
 
 	/*
-	 * Start an operation. Without done they return a pending; with done they return nothing,
-	 * and run() calls done(status, former): status is 0 or a negative errno, former the value
-	 * before, of cas and faa. The bytes in the buffer belong to the operation until it is
-	 * complete.
+	 * Start an operation. Without done, the functions return a pending. With done, they return
+	 * nothing, and run() calls done(status, former): status is 0 or a negative errno, former
+	 * the value before a cas or faa. The bytes in the buffer belong to the operation until the
+	 * operation is complete.
 	 */
 	template <value T, std::size_t N, typename... Done>
 		requires(!std::is_const_v<T>)
@@ -77,13 +77,14 @@ public:
 		return start<uint64_t>(kdsm_op_faa(node, offset, add), done...);
 	}
 
-	/* Submit what was started, without waiting. run() does so, too. */
+	/* Submit the started operations, without waiting for them. run() submits, too. */
 	void submit() { check(kdsm_ring_submit(raw())); }
 
 	/*
-	 * Submit what was started, and wait until count operations are complete or nothing is in
-	 * flight. Return how many were completed: fewer than count if the time was over. An
-	 * exception of a function leaves run(), and the next call goes on.
+	 * Submit the started operations, and wait until count of those in the ring are complete, or
+	 * all of them if they are fewer. Return the number of operations completed, which is lower
+	 * if the timeout expires, and may be higher than count. If a function done throws, run()
+	 * throws its exception, and the next call handles the remaining completions.
 	 */
 	unsigned int run(unsigned int count = 1, duration timeout = forever)
 	{
@@ -97,7 +98,10 @@ public:
 			run();
 	}
 
-	/* Run until a pending or a task is done; return its result, or throw its exception. */
+	/*
+	 * Run until a pending or a task is done; return its result, or throw its exception. Throw
+	 * std::logic_error if it is not done and nothing is in flight in this ring.
+	 */
 	template <typename Awaited>
 	decltype(auto) wait(Awaited &&awaited)
 	{
@@ -112,7 +116,7 @@ public:
 	/* Operations that were started and are not complete */
 	std::size_t in_flight() const { return state->busy() + state->waiting.size(); }
 
-	/* For calls that this class lacks, such as kdsm_ring_fd(); not for further operations */
+	/* For calls that this class lacks, such as kdsm_ring_fd(); not for starting operations */
 	struct kdsm_ring *raw() const { return state->handle.get(); }
 
 private:
@@ -149,7 +153,7 @@ private:
 
 	struct started {
 		struct kdsm_op op;
-		waiter *by;	/* nullptr: nobody waits any more */
+		waiter *by;	/* nullptr: the waiter was destroyed */
 	};
 
 	struct queue {
@@ -231,7 +235,7 @@ private:
 			struct kdsm_ring_completion completion;
 			unsigned int most = static_cast<unsigned int>(busy()), i;
 
-			/* Those that complete while functions run wait for the next call. */
+			/* The next call handles operations that complete while functions run. */
 			unless(-ETIMEDOUT, kdsm_ring_wait(handle.get(), std::min(count, most),
 							  timeout_of(timeout)));
 			for (i = 0; i < most && kdsm_ring_reap(handle.get(), &completion, 1); i++)
@@ -275,9 +279,9 @@ private:
 };
 
 /*
- * An operation that was started, for ring::wait() or co_await, which throw its error. The object
- * cannot be moved. Destroying the object early does not cancel the operation; only the result is
- * lost.
+ * An operation that was started, for ring::wait() or co_await, which throw the operation's error.
+ * The object cannot be moved. Destroying the object early loses the result, but does not cancel the
+ * operation. If the ring is destroyed first, result() throws an error with ECANCELED.
  */
 template <typename Result>
 class [[nodiscard]] pending final : private ring::waiter {
@@ -293,7 +297,7 @@ public:
 
 	bool done() const { return !queue; }
 
-	/* Of one that is done: the value before, of cas and faa */
+	/* Only if done(): the value before a cas or faa; nothing for get and put */
 	Result result() const
 	{
 		if (status)
@@ -341,7 +345,7 @@ private:
 					    kdsm_strerror(status));
 	}
 
-	ring::queue *queue;	/* nullptr: it is done */
+	ring::queue *queue;	/* nullptr: the operation is done */
 	struct kdsm_op op;
 	std::coroutine_handle<> coroutine;
 	uint64_t former = 0;
@@ -350,8 +354,9 @@ private:
 
 /*
  * A coroutine that begins at once, and waits for operations of a ring or for other tasks. The task
- * owns the coroutine: destroying a task early ends the coroutine where it waits. ring::wait(), and
- * co_await in another coroutine, return the value, or throw the exception that left the coroutine.
+ * owns the coroutine: destroying a task early destroys the coroutine at the point where it waits.
+ * ring::wait(), and co_await in another coroutine, return the value, or throw the exception that
+ * left the coroutine.
  */
 template <typename T = void>
 class [[nodiscard]] task {
@@ -412,7 +417,7 @@ public:
 
 	bool done() const { return handle.done(); }
 
-	/* Of one that is done, once: the value is moved out. */
+	/* Only if done(), and only once, because the value is moved out. */
 	T result()
 	{
 		if (handle.promise().exception)

@@ -72,8 +72,8 @@ struct kdsm_table_attr {
 
 /*
  * Return the number of bytes that a table needs of every part of a region of cluster_nodes
- * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small. UINT64_MAX:
- * attr->argsz is wrong.
+ * (1 or more) cluster nodes: 24 a slot, and more for the header if a part is small. Return
+ * UINT64_MAX if attr->argsz is wrong.
  */
 uint64_t kdsm_table_part_bytes(const struct kdsm_table_attr *attr,
 			       unsigned int cluster_nodes);
@@ -171,7 +171,7 @@ struct kdsm_table_counts {
 	uint64_t find;		/* find-or-puts by message */
 };
 
-/* Store the counts in *counts. */
+/* Store the counts in *counts. Errors: those of argsz. */
 int kdsm_table_counts(const struct kdsm_table_worker *worker,
 		      struct kdsm_table_counts *counts);
 

@@ -72,7 +72,7 @@ struct kdsm_tasks_attr {
 
 /*
  * Return the number of bytes that a job needs of every part. attr NULL stands for all zero.
- * UINT64_MAX: attr->argsz is wrong.
+ * Return UINT64_MAX if attr->argsz is wrong.
  */
 uint64_t kdsm_tasks_bytes(const struct kdsm_tasks_attr *attr);
 
@@ -161,7 +161,7 @@ struct kdsm_tasks_counts {
 	uint64_t full;		/* spawns that ran the task at once: the deque was full */
 };
 
-/* Store the counts in *counts. */
+/* Store the counts in *counts. Errors: those of argsz. */
 int kdsm_tasks_counts(struct kdsm_tasks *tasks, struct kdsm_tasks_counts *counts);
 
 /* ---- tasks ---- */

@@ -99,7 +99,7 @@ struct kdsm_virtual_times {
 	uint64_t share[KDSM_VIRTUAL_SHARES];
 };
 
-/* Store the times of the workers of all nodes in *times. */
+/* Store the times of the workers of all nodes in *times. Errors: those of argsz. */
 int kdsm_virtual_times(struct kdsm_virtual_times *times);
 
 /* Set the times of all nodes to zero. */
