@@ -71,13 +71,23 @@ u64 kdsm_strict_lease(const struct kdsm_coherence *coherence)
 	return lease ? max_t(u64, lease, min(READ_ONCE(coherence->fetch_time), KDSM_LATE)) : 0;
 }
 
-/* Content has arrived that this node began to fetch at time since */
-static void kdsm_lease_learn(struct kdsm_coherence *coherence, u64 since)
+/* Fetch content, which is_kept (kdsm_block_kept()) or not, and learn how long that takes */
+static int kdsm_strict_fetch(struct kdsm_coherence *coherence, struct kdsm_block *block,
+			     const struct kdsm_source *source, u64 wts, bool is_kept)
 {
-	u64 mean = READ_ONCE(coherence->fetch_time);
-	u64 took = min_t(u64, ktime_get_ns() - since, NSEC_PER_SEC);
+	u64 mean = READ_ONCE(coherence->fetch_time), since = ktime_get_ns(), took;
+	int err;
 
+	if (is_kept)
+		err = kdsm_block_kept(coherence, block, source->memory, source->node, wts, NULL);
+	else
+		err = kdsm_block_content(coherence, block, source, wts, NULL);
+	/* By time 0 nobody has written the block, and nothing is fetched */
+	if (err || !wts)
+		return err;
+	took = min_t(u64, ktime_get_ns() - since, NSEC_PER_SEC);
 	WRITE_ONCE(coherence->fetch_time, mean - mean / 8 + took / 8);
+	return 0;
 }
 
 static bool kdsm_is_writer(const struct kdsm_block *block)
@@ -88,8 +98,7 @@ static bool kdsm_is_writer(const struct kdsm_block *block)
 /* A reader needs its copy for one access only: its next request reaches an owner in its lease */
 static u64 kdsm_lease_time(const struct kdsm_coherence *coherence, const struct kdsm_block *block)
 {
-	return kdsm_is_writer(block) ? kdsm_strict_lease(coherence) :
-					    READ_ONCE(coherence->lease);
+	return kdsm_is_writer(block) ? kdsm_strict_lease(coherence) : READ_ONCE(coherence->lease);
 }
 
 static void kdsm_lease_begin(struct kdsm_coherence *coherence, struct kdsm_block *block)
@@ -183,10 +192,11 @@ static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *bl
 	if (wts <= block->wanted)
 		return 0;
 	/* INVALIDATE overtook LEND: the former owner has counted this node among the readers */
-	if (may_come && from == coherence->node)
-		return -EINVAL;
-	if (may_come)
+	if (may_come) {
+		if (from == coherence->node)
+			return -EINVAL;
 		kdsm_ownership_lent(coherence, block, from, wts - 1);
+	}
 	if (block->reading == KDSM_READING_LENT)
 		return -EAGAIN;
 	if (block->state == KDSM_BLOCK_READABLE) {
@@ -405,7 +415,7 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 {
 	struct kdsm_source source = { .memory = coherence->frames };
 	bool is_lent, is_down = false;
-	u64 wts, since;
+	u64 wts;
 	int err;
 
 	for (;;) {
@@ -414,11 +424,8 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
 		source.since = kdsm_memory_drops(coherence->frames);
 		err = kdsm_ownership_borrow(coherence, block, &source.node, &wts);
 		is_lent = !err;
-		since = ktime_get_ns();
 		if (is_lent)
-			err = kdsm_block_content(coherence, block, &source, wts, NULL);
-		if (!err && wts)
-			kdsm_lease_learn(coherence, since);
+			err = kdsm_strict_fetch(coherence, block, &source, wts, false);
 		mutex_lock(&block->lock);
 		kdsm_coherence_count(coherence, SLOW_READS, 1);
 		/* The lender may have evicted the content */
@@ -447,8 +454,8 @@ static int kdsm_strict_read_miss(struct kdsm_coherence *coherence, struct kdsm_b
  */
 static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_block *block)
 {
-	unsigned int from = coherence->node;
-	u64 wts = block->wts, rts, since;
+	struct kdsm_source source = { .memory = coherence->frames, .node = coherence->node };
+	u64 wts = block->wts, rts;
 	struct kdsm_recall recall;
 	bool has_copy;
 	int err;
@@ -465,7 +472,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		mutex_unlock(&block->lock);
 	} else {
 		mutex_unlock(&block->lock);
-		err = kdsm_ownership_take(coherence, block, &from, &wts, &rts);
+		err = kdsm_ownership_take(coherence, block, &source.node, &wts, &rts);
 		if (err) {
 			mutex_lock(&block->lock);
 			return err;
@@ -479,17 +486,14 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 	 * A former owner struck this node off, so the copy may be old. A repeated hand-over of a
 	 * block that nobody has written lists no readers (kdsm_given_fits()).
 	 */
-	if (wts && from != coherence->node && block->state != KDSM_BLOCK_INVALID &&
+	if (wts && source.node != coherence->node && block->state != KDSM_BLOCK_INVALID &&
 	    !test_bit(coherence->node, block->readers))
 		kdsm_block_unmap(coherence, block, KDSM_BLOCK_INVALID);
 	has_copy = block->state != KDSM_BLOCK_INVALID;
 	mutex_unlock(&block->lock);
-	err = kdsm_recall_begin(coherence, block, from, &recall);
-	since = ktime_get_ns();
+	err = kdsm_recall_begin(coherence, block, source.node, &recall);
 	if (!err && !has_copy)
-		err = kdsm_block_kept(coherence, block, coherence->frames, from, wts, NULL);
-	if (!err && !has_copy && wts)
-		kdsm_lease_learn(coherence, since);
+		err = kdsm_strict_fetch(coherence, block, &source, wts, true);
 	err = kdsm_recall_end(coherence, block, &recall, err);
 	mutex_lock(&block->lock);
 	if (err) {
@@ -497,7 +501,7 @@ static int kdsm_strict_write_miss(struct kdsm_coherence *coherence, struct kdsm_
 		 * Without the content, give up the takeover. With the content, this node becomes
 		 * the owner despite the error, and keeps its access.
 		 */
-		if (!has_copy && from != coherence->node) {
+		if (!has_copy && source.node != coherence->node) {
 			/* Readers that gave up their copies take only newer ones from now on */
 			block->from_wts = block->wts;
 			mutex_unlock(&block->lock);
