@@ -164,6 +164,26 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 	return kdsm_broadcast_end(broadcast, statuses, timeout, state);
 }
 
+int kdsm_tell(struct kdsm_fabric *fabric, const unsigned long *nodes,
+	      enum kdsm_message_type type, const void *data, unsigned int length,
+	      unsigned long timeout)
+{
+	int *statuses = kvcalloc(KDSM_MAX_NODES, sizeof(*statuses), GFP_KERNEL), err;
+	unsigned int node;
+
+	if (!statuses)
+		return -ENOMEM;
+	err = kdsm_broadcast(fabric, nodes, type, data, length, statuses, timeout,
+			     TASK_UNINTERRUPTIBLE);
+	if (err == -ETIMEDOUT)
+		err = 0;	/* the statuses tell */
+	for_each_set_bit(node, nodes, KDSM_MAX_NODES)
+		if (!err)
+			err = kdsm_message_was_heard(statuses[node]) ? statuses[node] : -EHOSTDOWN;
+	kvfree(statuses);
+	return err;
+}
+
 void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes,
 			  enum kdsm_message_type type, const void *data, unsigned int length)
 {
@@ -171,7 +191,7 @@ void kdsm_broadcast_start(struct kdsm_fabric *fabric, const unsigned long *nodes
 
 	if (bitmap_empty(nodes, KDSM_MAX_NODES))
 		return;
-	broadcast = kdsm_broadcast_send(fabric, nodes, type, data, length, false);
+	broadcast = kdsm_broadcast_begin(fabric, nodes, type, data, length);
 	if (!IS_ERR(broadcast))
 		kdsm_broadcast_put(broadcast);
 }

@@ -774,6 +774,22 @@ int kdsm_broadcast(struct kdsm_fabric *fabric, const unsigned long *nodes,
 		   int *statuses, unsigned long timeout, unsigned int state);
 
 /**
+ * kdsm_tell() - as kdsm_broadcast(), for a caller that needs all receivers to succeed
+ * @fabric: started
+ * @nodes: bit set of the receivers, KDSM_MAX_NODES bits by node; may be empty
+ * @type: selects the handler
+ * @data: @length bytes, at most KDSM_MESSAGE_ROOM
+ * @length: in bytes
+ * @timeout: in jiffies
+ *
+ * Return: 0 if all did; the first status by node that is not 0, -EHOSTDOWN for a node that was not
+ * heard; or -ENOMEM.
+ */
+int kdsm_tell(struct kdsm_fabric *fabric, const unsigned long *nodes,
+	      enum kdsm_message_type type, const void *data, unsigned int length,
+	      unsigned long timeout);
+
+/**
  * kdsm_broadcast_start() - send a request to several nodes, and do not wait
  * @fabric: started
  * @nodes: bit set of the receivers, KDSM_MAX_NODES bits by node; this node may be one of them

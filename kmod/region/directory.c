@@ -821,24 +821,15 @@ static int kdsm_entry_tune(struct kdsm_entry *entry, const struct kdsm_wire_tune
 		.lease = change->lease,
 		.limit = change->limit,
 	};
-	int *statuses = kvcalloc(KDSM_MAX_NODES, sizeof(*statuses), GFP_KERNEL), err;
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES);
-	unsigned int node;
+	int err;
 
 	lockdep_assert_held(&directory->lock);
-	if (!statuses)
-		return -ENOMEM;
 	bitmap_copy(nodes, entry->parts, KDSM_MAX_NODES);
 	mutex_unlock(&directory->lock);
-	err = kdsm_broadcast(cluster->fabric, nodes, KDSM_MESSAGE_TUNED, &wire, sizeof(wire),
-			     statuses, KDSM_DIRECTORY_PATIENCE, TASK_UNINTERRUPTIBLE);
-	if (err == -ETIMEDOUT)
-		err = 0;	/* the statuses tell */
-	for_each_set_bit(node, nodes, KDSM_MAX_NODES)
-		if (err != -ENOMEM && statuses[node])
-			err = kdsm_message_was_heard(statuses[node]) ? statuses[node] : -EHOSTDOWN;
+	err = kdsm_tell(cluster->fabric, nodes, KDSM_MESSAGE_TUNED, &wire, sizeof(wire),
+			KDSM_DIRECTORY_PATIENCE);
 	mutex_lock(&directory->lock);
-	kvfree(statuses);
 	return err;
 }
 

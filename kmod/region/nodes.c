@@ -162,21 +162,11 @@ static int kdsm_node_remove(struct kdsm_cluster *cluster, unsigned int number)
 static int kdsm_nodes_tell(struct kdsm_cluster *cluster, unsigned int number,
 			   const struct kdsm_wire_change *wire)
 {
-	int *statuses = kvcalloc(number, sizeof(*statuses), GFP_KERNEL), err;
 	DECLARE_BITMAP(nodes, KDSM_MAX_NODES) = {};
-	unsigned int i;
 
-	if (!statuses)
-		return -ENOMEM;
 	bitmap_set(nodes, 1, number - 1);
-	err = kdsm_broadcast(cluster->fabric, nodes, KDSM_MESSAGE_NODE_TOLD, wire, sizeof(*wire),
-			     statuses, KDSM_NODES_PATIENCE, TASK_UNINTERRUPTIBLE);
-	if (err == -ETIMEDOUT)
-		err = 0;	/* the statuses tell */
-	for (i = 1; i < number && !err; i++)
-		err = kdsm_message_was_heard(statuses[i]) ? statuses[i] : -EHOSTDOWN;
-	kvfree(statuses);
-	return err;
+	return kdsm_tell(cluster->fabric, nodes, KDSM_MESSAGE_NODE_TOLD, wire, sizeof(*wire),
+			 KDSM_NODES_PATIENCE);
 }
 
 /* Node 0: make the change on all nodes */
