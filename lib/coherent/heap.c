@@ -66,6 +66,8 @@ uint64_t kdsm_heap_sync_size(uint64_t size, uint32_t block_size, unsigned int no
 static int check(const struct kdsm_region *region, const struct kdsm_region *sync,
 		 uint64_t offset, unsigned int flags, const struct kd_heap_layout *layout)
 {
+	int ret;
+
 	if (!region->coherent)
 		return kd_not_coherent(region);
 	if (sync->coherent)
@@ -74,10 +76,9 @@ static int check(const struct kdsm_region *region, const struct kdsm_region *syn
 		return kd_misaligned(offset, 64);
 	if (flags & ~(KDSM_HEAP_DEBUG | KDSM_HEAP_ABORT))
 		return kd_because(-EINVAL, "heap: flags 0x%x have unknown bits", flags);
-	if (region->kdsm != sync->kdsm)
-		return kd_because(-EINVAL,
-				  "regions \"%s\" and \"%s\" were opened by different struct kdsm",
-				  region->name, sync->name);
+	ret = kd_pair_check(region, sync);
+	if (ret)
+		return ret;
 	if (layout->chunks < sync->nodes)
 		return kd_because(-EFBIG,
 				  "region \"%s\" has less than one chunk of %" PRIu64 " bytes for each of %u nodes",

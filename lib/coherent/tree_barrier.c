@@ -110,13 +110,9 @@ int kdsm_tree_barrier_init(struct kdsm_tree_barrier *barrier, struct kdsm_region
 		return kd_not_partitioned(sync);
 	if (region && !region->coherent)
 		return kd_not_coherent(region);
-	if (region && region->kdsm != sync->kdsm)
-		return kd_because(-EINVAL,
-				  "regions \"%s\" and \"%s\" were opened by different struct kdsm",
-				  region->name, sync->name);
-	ret = kd_offset_check(offset, 64);
+	ret = region ? kd_pair_check(region, sync) : 0;
 	if (!ret)
-		ret = kdsm_range_check(sync, offset, KDSM_TREE_BARRIER_SIZE);
+		ret = kd_place_check(sync, offset, 64, KDSM_TREE_BARRIER_SIZE);
 	if (ret)
 		return ret;
 	for (node = 0; node < sync->nodes; node++) {

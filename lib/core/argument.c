@@ -12,13 +12,10 @@
 
 static int check(const char *type, size_t argsz)
 {
-	if (argsz < sizeof(size_t))
-		return kd_because(-EINVAL, "%s: argsz is %zu; set it to sizeof(%s)",
-				  type, argsz, type);
-	if (argsz > MOST)
-		return kd_because(-E2BIG, "%s: argsz is %zu; set it to sizeof(%s)",
-				  type, argsz, type);
-	return 0;
+	if (argsz >= sizeof(size_t) && argsz <= MOST)
+		return 0;
+	return kd_because(argsz > MOST ? -E2BIG : -EINVAL,
+			  "%s: argsz is %zu; set it to sizeof(%s)", type, argsz, type);
 }
 
 int kd_argument_in(const char *type, void *own, size_t size, const void *argument)
@@ -87,6 +84,14 @@ int kd_no_node(const struct kdsm *kdsm, unsigned int node)
 			  node, kdsm->nodes - 1);
 }
 
+int kd_no_part(const struct kdsm_region *region, unsigned int node)
+{
+	if (node >= region->kdsm->nodes)
+		return kd_no_node(region->kdsm, node);
+	return kd_because(-EINVAL, "region \"%s\" has no part on node %u: it is older than that node",
+			  region->name, node);
+}
+
 int kd_read_only(const struct kdsm_region *region)
 {
 	return kd_because(-EACCES, "region \"%s\" is open for reading only", region->name);
@@ -104,4 +109,12 @@ int kd_not_coherent(const struct kdsm_region *region)
 	return kd_because(-EOPNOTSUPP,
 			  "region \"%s\" is partitioned; the call needs a coherent one",
 			  region->name);
+}
+
+int kd_pair_check(const struct kdsm_region *region, const struct kdsm_region *sync)
+{
+	if (region->kdsm == sync->kdsm)
+		return 0;
+	return kd_because(-EINVAL, "regions \"%s\" and \"%s\" were opened by different struct kdsm",
+			  region->name, sync->name);
 }

@@ -178,9 +178,7 @@ static int wait_for_all(struct kdsm_barrier *barrier, uint64_t timeout)
 	uint64_t stage;
 	int ret;
 
-	ret = kd_offset_check(barrier->offset, 8);
-	if (!ret)
-		ret = kdsm_range_check(region, barrier->offset, KDSM_BARRIER_SIZE);
+	ret = kd_place_check(region, barrier->offset, 8, KDSM_BARRIER_SIZE);
 	if (ret)
 		return ret;
 	if (!region->writable)

@@ -421,11 +421,17 @@ static inline uint64_t *kdsm_word(const struct kdsm_region *region, uint64_t off
 /* -ERANGE, or -EOPNOTSUPP if the region has no parts; and -EINVAL for an offset; with reasons */
 int kd_not_in_part(const struct kdsm_region *region, uint64_t offset, uint64_t length);
 int kd_misaligned(uint64_t offset, unsigned int unit);
-/* -EINVAL for a node that does not exist; -EACCES, -EOPNOTSUPP for a region; with reasons */
+/*
+ * -EINVAL for a node that does not exist, or takes no part in the region; -EACCES, -EOPNOTSUPP for
+ * a region; with reasons
+ */
 int kd_no_node(const struct kdsm *kdsm, unsigned int node);
+int kd_no_part(const struct kdsm_region *region, unsigned int node);
 int kd_read_only(const struct kdsm_region *region);
 int kd_not_partitioned(const struct kdsm_region *region);
 int kd_not_coherent(const struct kdsm_region *region);
+/* 0, or -EINVAL with the reason: a pair of regions must be of one struct kdsm */
+int kd_pair_check(const struct kdsm_region *region, const struct kdsm_region *sync);
 
 /**
  * kdsm_range_check() - check that a range lies within a part
@@ -447,6 +453,15 @@ static inline int kdsm_range_check(const struct kdsm_region *region,
 static inline int kd_offset_check(uint64_t offset, unsigned int unit)
 {
 	return offset % unit ? kd_misaligned(offset, unit) : 0;
+}
+
+/* As kd_offset_check() and kdsm_range_check() */
+static inline int kd_place_check(const struct kdsm_region *region, uint64_t offset,
+				 unsigned int unit, uint64_t length)
+{
+	int ret = kd_offset_check(offset, unit);
+
+	return ret ? ret : kdsm_range_check(region, offset, length);
 }
 
 static inline uint64_t kdsm_larger(uint64_t a, uint64_t b)

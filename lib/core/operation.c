@@ -67,10 +67,8 @@ static int own_put(const struct kdsm_region *region, uint64_t offset,
 
 static int word_check(const struct kdsm_region *region, uint64_t offset)
 {
-	int ret = kd_offset_check(offset, 8);
+	int ret = kd_place_check(region, offset, 8, 8);
 
-	if (!ret)
-		ret = kdsm_range_check(region, offset, 8);
 	if (ret)
 		return ret;
 	return region->writable ? 0 : kd_read_only(region);
@@ -196,8 +194,8 @@ int kdsm_own_op(struct kdsm_region *region, struct kdsm_op *op)
 
 int kd_op_failed(const struct kdsm_region *region, const struct kdsm_op *op, int error)
 {
-	if (op->node >= region->kdsm->nodes)
-		return error == -EINVAL ? kd_no_node(region->kdsm, op->node) : kd_no_reason(error);
+	if (op->node >= region->nodes)
+		return error == -EINVAL ? kd_no_part(region, op->node) : kd_no_reason(error);
 	return kd_because(error, "region \"%s\": %u bytes at offset %llu of node %u: %s",
 			  region->name, op->length, op->offset, op->node, kdsm_strerror(error));
 }

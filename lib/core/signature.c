@@ -146,10 +146,8 @@ int kdsm_signature_get(const struct kdsm_region *sync, uint64_t offset,
 int kdsm_signature_wait(struct kdsm_region *sync, uint64_t offset, uint64_t value,
 			uint64_t timeout, struct kdsm_signature *signature)
 {
-	int ret = kd_offset_check(offset, 8);
+	int ret = kd_place_check(sync, offset, 8, KDSM_SIGNATURE_PLACE);
 
-	if (!ret)
-		ret = kdsm_range_check(sync, offset, KDSM_SIGNATURE_PLACE);
 	if (!ret)
 		ret = kdsm_await(sync, offset + VALUE, value, timeout);
 	return ret ? ret : kdsm_signature_get(sync, offset, signature);

@@ -75,10 +75,8 @@ int kdsm_wait(struct kdsm_region *region, uint64_t offset, uint64_t value,
 {
 	struct awaited awaited;
 	uint64_t begin = 0;
-	int ret = kd_offset_check(offset, 8);
+	int ret = kd_place_check(region, offset, 8, 8);
 
-	if (!ret)
-		ret = kdsm_range_check(region, offset, 8);
 	if (ret)
 		return ret;
 	if (load_word(region, offset) != value)

@@ -167,12 +167,10 @@ int kdsm_line_init(const struct kdsm_line *line, uint32_t value)
 	int ret;
 
 	if (line->home >= region->nodes)
-		return kd_no_node(region->kdsm, line->home);
+		return kd_no_part(region, line->home);
 	if (value > KDSM_SEM_MAX)
 		return kd_because(-EINVAL, "value %u is above KDSM_SEM_MAX", value);
-	ret = kd_offset_check(line->offset, 64);
-	if (!ret)
-		ret = kdsm_range_check(region, line->offset, KDSM_LINE_SIZE);
+	ret = kd_place_check(region, line->offset, 64, KDSM_LINE_SIZE);
 	if (ret)
 		return ret;
 	if (!region->writable)
