@@ -120,7 +120,7 @@ public:
 	template <value T>
 	void broadcast(uint32_t root, T &data)
 	{
-		check(kdsm_job_broadcast(raw(), root, &data, sizeof(data)));
+		broadcast(root, std::span(&data, 1));
 	}
 
 	template <value T, std::size_t N>
@@ -133,7 +133,7 @@ public:
 	template <number T>
 	T allreduce(enum kdsm_job_op op, T data)
 	{
-		check(kdsm_job_allreduce(raw(), type_of<T>, op, &data, 1));
+		allreduce(op, std::span(&data, 1));
 		return data;
 	}
 
@@ -147,7 +147,7 @@ public:
 	template <number T>
 	T reduce(uint32_t root, enum kdsm_job_op op, T data)
 	{
-		check(kdsm_job_reduce(raw(), root, type_of<T>, op, &data, 1));
+		reduce(root, op, std::span(&data, 1));
 		return data;
 	}
 
@@ -160,7 +160,7 @@ public:
 	template <number T>
 	T scan(enum kdsm_job_op op, T data)
 	{
-		check(kdsm_job_scan(raw(), type_of<T>, op, &data, 1));
+		scan(op, std::span(&data, 1));
 		return data;
 	}
 
