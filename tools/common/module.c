@@ -304,6 +304,15 @@ fail:
 	return NULL;
 }
 
+struct module *module_need(void)
+{
+	struct module *module = module_open();
+
+	if (!module)
+		exit(EXIT_FAILURE);
+	return module;
+}
+
 void module_close(struct module *module)
 {
 	if (module->socket)
@@ -322,6 +331,14 @@ void module_complain(struct module *module, const char *doing, int error)
 		warnx("cannot %s: %s (%s)", doing, module->why, strerror(-error));
 	else
 		warnx("cannot %s: %s", doing, strerror(-error));
+}
+
+int module_end(struct module *module, const char *doing, int error)
+{
+	if (error)
+		module_complain(module, doing, error);
+	module_close(module);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 uint32_t attr_u32(attrs at, enum kdsm_attr type)

@@ -18,6 +18,8 @@ typedef const struct nlattr *const *attrs;
 
 /* Open the family. Returns NULL after a message on stderr. */
 struct module *module_open(void);
+/* As module_open(), but the program ends with EXIT_FAILURE instead */
+struct module *module_need(void);
 void module_close(struct module *module);
 
 /* Size of the largest request, in bytes, for mnl_attr_put_check() */
@@ -44,6 +46,11 @@ int module_dump(struct module *module, enum kdsm_cmd cmd,
 int module_join(struct module *module);
 int module_receive(struct module *module, void (*reply)(attrs at, void *data), void *data);
 void module_complain(struct module *module, const char *doing, int error);
+/*
+ * Close the module after a command, and return the exit status of the program: EXIT_FAILURE, after
+ * module_complain(), if error is not 0
+ */
+int module_end(struct module *module, const char *doing, int error);
 
 /*
  * Return the value of an attribute; 0 or "" if the attribute is absent, because the module may

@@ -71,16 +71,11 @@ static int load(struct module *module, const char *path)
 static int with_module(int (*call)(struct module *module, const char *path), const char *path,
 		       const char *doing)
 {
-	struct module *module = module_open();
+	struct module *module = module_need();
 	int error;
 
-	if (!module)
-		return EXIT_FAILURE;
 	error = call(module, path);
-	if (error)
-		module_complain(module, doing, error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, doing, error);
 }
 
 int key_load(int argc, char **argv)

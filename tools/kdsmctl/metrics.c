@@ -169,9 +169,7 @@ int command_metrics(int argc, char **argv)
 	struct module *module;
 
 	cli_parse(&cli, argc, argv, &arguments);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	error = gather(module, &metrics);
 	if (error) {
 		module_complain(module, "read the metrics", error);

@@ -137,9 +137,7 @@ int command_monitor(int argc, char **argv)
 
 	cli_parse(&cli, argc, argv, &arguments);
 	show = (struct show){ arguments.json, arguments.count ? arguments.count : UINT64_MAX };
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	error = module_join(module);
 	while (!error && show.left && !fflush(stdout)) {
 		error = module_receive(module, one_event, &show);
@@ -149,8 +147,6 @@ int command_monitor(int argc, char **argv)
 			error = 0;
 		}
 	}
-	if (error)
-		module_complain(module, "watch events", error);
-	module_close(module);
+	error = module_end(module, "watch events", error);
 	return error || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -66,9 +66,7 @@ int node_add(int argc, char **argv)
 	cli_parse(&cli, argc, argv, &arguments);
 	if (config_node(&node, arguments.address, arguments.location, text, sizeof(text)))
 		errx(EXIT_FAILURE, "%s", text);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	header = module_begin(module, KDSM_CMD_NODE_ADD);
 	mnl_attr_put_u32(header, KDSM_A_NODE_ID, arguments.number);
 	mnl_attr_put(header, KDSM_A_NODE_ADDRESS, node.family == AF_INET ?
@@ -79,10 +77,7 @@ int node_add(int argc, char **argv)
 		module_begin(module, KDSM_CMD_STATUS);
 		error = module_send(module, print_lines, &arguments);
 	}
-	if (error)
-		module_complain(module, "add the node", error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, "add the node", error);
 }
 
 /* The first region in which a node takes part */
@@ -117,20 +112,17 @@ int node_remove(int argc, char **argv)
 	int error;
 
 	cli_parse(&cli, argc, argv, &arguments);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	header = module_begin(module, KDSM_CMD_NODE_REMOVE);
 	mnl_attr_put_u32(header, KDSM_A_NODE_ID, arguments.number);
 	error = module_send(module, NULL, NULL);
 	user.number = arguments.number;
 	if (error == -EBUSY)
 		module_dump(module, KDSM_CMD_REGIONS, find_user, &user);
-	if (user.region[0])
-		warnx("cannot remove node %u: region %s has a part there; end its programs, or see 'kdsmctl region destroy %s'",
-		      user.number, user.region, user.region);
-	else if (error)
-		module_complain(module, "remove the node", error);
+	if (!user.region[0])
+		return module_end(module, "remove the node", error);
+	warnx("cannot remove node %u: region %s has a part there; end its programs, or see 'kdsmctl region destroy %s'",
+	      user.number, user.region, user.region);
 	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return EXIT_FAILURE;
 }

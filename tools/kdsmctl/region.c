@@ -184,16 +184,11 @@ static int print_json(struct module *module)
 int region_list(int argc, char **argv)
 {
 	bool json = parse_json("List the regions that this node knows.", argc, argv);
-	struct module *module = module_open();
+	struct module *module = module_need();
 	int error;
 
-	if (!module)
-		return EXIT_FAILURE;
 	error = json ? print_json(module) : print_text(module);
-	if (error)
-		module_complain(module, "list the regions", error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, "list the regions", error);
 }
 
 /* ---- show ---- */
@@ -311,9 +306,7 @@ int region_show(int argc, char **argv)
 
 	show.name = parse_name_and_json("Show a region, and the counters of a coherent one.",
 					argc, argv, &json);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	if (json)
 		show.json = json_object_new_array();
 	error = module_dump(module, KDSM_CMD_REGIONS, one_region, &show);
@@ -400,9 +393,7 @@ int region_set(int argc, char **argv)
 	int error;
 
 	cli_parse(&set_cli, argc, argv, &change);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	header = module_begin(module, KDSM_CMD_REGION_SET);
 	mnl_attr_put_strz(header, KDSM_A_REGION_NAME, change.name);
 	if (change.has_lease)
@@ -410,10 +401,7 @@ int region_set(int argc, char **argv)
 	if (change.has_limit)
 		mnl_attr_put_u64(header, KDSM_A_REGION_LIMIT, change.limit);
 	error = module_send(module, NULL, NULL);
-	if (error)
-		module_complain(module, "change the settings of a region", error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, "change the settings of a region", error);
 }
 
 static const char *destroy_error(int error)

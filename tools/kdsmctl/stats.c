@@ -258,17 +258,12 @@ int command_stats(int argc, char **argv)
 	int error;
 
 	cli_parse(&cli, argc, argv, &arguments);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	if (arguments.latency)
 		error = latencies_print(module, arguments.json);
 	else if (arguments.watch)
 		error = watch(module, arguments.json, arguments.watch);
 	else
 		error = once(module, arguments.json);
-	if (error)
-		module_complain(module, "show the counters", error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, "show the counters", error);
 }

@@ -211,15 +211,10 @@ int command_status(int argc, char **argv)
 	int error;
 
 	cli_parse(&cli, argc, argv, &arguments);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	if (arguments.all)
 		error = nodes_status(module, arguments.timeout / (SECOND / 1000), arguments.json);
 	else
 		error = arguments.json ? print_json(module) : print_text(module);
-	if (error)
-		module_complain(module, "show the status", error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, "show the status", error);
 }

@@ -592,12 +592,8 @@ int command_top(int argc, char **argv)
 	int error;
 
 	cli_parse(&cli, argc, argv, &arguments);
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	error = watch(module, &arguments);
-	if (error)
-		module_complain(module, "ask the nodes", error);
-	module_close(module);
+	error = module_end(module, "ask the nodes", error);
 	return error || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -244,9 +244,7 @@ int command_up(int argc, char **argv)
 
 	load_key(&config, &arguments);
 
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	result = send_up(module, &config, self, arguments.insecure);
 	if (result == -EMSGSIZE)
 		warnx("%s: the node table does not fit into one message of 64 KiB; shorten the locations",
@@ -269,9 +267,7 @@ int command_down(int argc, char **argv)
 
 	cli_parse(&down_cli, argc, argv, &wait);
 	end = now() + wait / 1e9;
-	module = module_open();
-	if (!module)
-		return EXIT_FAILURE;
+	module = module_need();
 	for (;;) {
 		module_begin(module, KDSM_CMD_DOWN);
 		error = module_send(module, NULL, NULL);
@@ -279,8 +275,5 @@ int command_down(int argc, char **argv)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	if (error)
-		module_complain(module, "take the cluster down", error);
-	module_close(module);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return module_end(module, "take the cluster down", error);
 }
