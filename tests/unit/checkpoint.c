@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bdd_store.h"
 #include "counter.h"
 #include "explicit.h"
 #include "jobs.h"
@@ -538,15 +539,6 @@ static void no_room(void **state)
  */
 static void forge(uint32_t variable)
 {
-	struct kdsm_bdd_attr attr = {
-		.argsz = sizeof(attr),
-		.table_bytes = 1 << 20,
-		.cache_bytes = 1 << 20,
-	};
-	struct kdsm_region_attr size = {
-		.argsz = sizeof(size),
-		.size = kdsm_bdd_part_bytes(&attr, 1),
-	};
 	struct kd_bdd_content content;
 	struct kd_bdd_reader reader;
 	struct kdsm_region *region;
@@ -556,8 +548,7 @@ static void forge(uint32_t variable)
 
 	assert_non_null(stream);
 	assert_int_equal(kdsm_open(KDSM_OPEN_LOCAL, &kdsm), 0);
-	assert_int_equal(kdsm_region_open(kdsm, "forge", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
+	open_bdd_store(kdsm, "forge", 1 << 20, 1 << 20, &region, &store);
 	reader = (struct kd_bdd_reader){ .file = stream };
 	assert_int_equal(kdsm_bdd_worker_new(store, &reader.worker), 0);
 	assert_int_equal(kd_bdd_load(&reader, &content), 0);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "bdd_store.h"
 #include "sim.h"
 #include "reach/internal.h"
 
@@ -20,19 +21,8 @@ static struct kdsm_bdd_worker *worker;
 
 static void open_store(void)
 {
-	struct kdsm_bdd_attr attr = {
-		.argsz = sizeof(attr),
-		.table_bytes = 1 << 20,
-		.cache_bytes = 1 << 16,
-	};
-	struct kdsm_region_attr size = {
-		.argsz = sizeof(size),
-		.size = kdsm_bdd_part_bytes(&attr, 1),
-	};
-
 	sim_start(1);
-	assert_int_equal(kdsm_region_open(sim.kdsm[0], "m", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
+	open_bdd_store(sim.kdsm[0], "m", 1 << 20, 1 << 16, &region, &store);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "bdd_store.h"
 #include "explicit.h"
 #include "jobs.h"
 #include "bdd/bdd.h"
@@ -30,23 +31,13 @@
 /* Number of nodes of the BDD of the explicit states, added one by one */
 static uint64_t nodes_of(const struct explicit *e)
 {
-	struct kdsm_bdd_attr attr = {
-		.argsz = sizeof(attr),
-		.table_bytes = 128 << 20,
-		.cache_bytes = 8 << 20,
-	};
-	struct kdsm_region_attr size = {
-		.argsz = sizeof(size),
-		.size = kdsm_bdd_part_bytes(&attr, 1),
-	};
 	struct kdsm_bdd_worker *worker;
 	struct kdsm_bdd_store *store;
 	struct kdsm_region *region;
 	uint64_t nodes = 0;
 
 	sim_start(1);
-	assert_int_equal(kdsm_region_open(sim.kdsm[0], "n", &size, &region), 0);
-	assert_int_equal(kdsm_bdd_open(region, 0, &attr, &store), 0);
+	open_bdd_store(sim.kdsm[0], "n", 128 << 20, 8 << 20, &region, &store);
 	assert_int_equal(kdsm_bdd_worker_new(store, &worker), 0);
 	assert_int_equal(kdsm_bdd_count_nodes(worker, set_of(worker, e, e->states),
 					      &nodes), 0);
