@@ -551,7 +551,7 @@ enum kdsm_report {
 	KDSM_REPORT_LATENCY,	/* kdsm_wire_latency; from: enum kdsm_latency */
 	/*
 	 * kdsm_wire_region_use: of the regions with ids of at least from, in order of id, as many
-	 * as fit. An empty reply: there are no more.
+	 * as fit. An empty reply: no regions are left.
 	 */
 	KDSM_REPORT_REGIONS,
 	/*
