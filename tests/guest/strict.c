@@ -109,6 +109,23 @@ static uint64_t watch(double end, double *longest)
 	return changes;
 }
 
+/* Read 4 KiB of another node without pause until end: what the network takes under the same load */
+static uint64_t read_raw(double end, double *longest)
+{
+	static char page[4096];
+	double start, stop = now();
+	uint64_t count;
+
+	for (count = 0; stop < end; count++) {
+		start = stop;
+		CHECK_IS(kdsm_get(board, count % (nodes - 1), 16384, page, sizeof(page)), 0);
+		stop = now();
+		if (stop - start > *longest)
+			*longest = stop - start;
+	}
+	return count;
+}
+
 /*
  * All nodes but the last one increment a word without pause, and the last one reads the word. The
  * queue serves the reader about once in two hand-overs between writers, however busy the host is.
@@ -117,8 +134,8 @@ static uint64_t watch(double end, double *longest)
 static void strict_unfair(void)
 {
 	const char *time = getenv("KDSM_UNFAIR_SECONDS");
-	double seconds = time ? atof(time) : 2, longest = 0;
-	uint64_t changes, sum = 0, handovers = 0;
+	double seconds = time ? atof(time) : 2, longest = 0, raw = 0;
+	uint64_t changes, gets = 1, sum = 0, handovers = 0;
 	unsigned int i;
 
 	attach("unfair");
@@ -126,8 +143,13 @@ static void strict_unfair(void)
 		words[(1 + node) * BLOCK] = increment(now() + seconds);
 		words[(1 + node) * BLOCK + 1] = counter("migrations");
 		meet();
+		words[(1 + node) * BLOCK] += increment(now() + seconds / 2);
+		meet();
 	} else {
 		changes = watch(now() + seconds, &longest);
+		meet();
+		if (nodes > 1)
+			gets = read_raw(now() + seconds / 2, &raw);
 		meet();
 		for (i = 0; i < nodes - 1; i++) {
 			sum += words[(1 + i) * BLOCK];
@@ -137,6 +159,8 @@ static void strict_unfair(void)
 		printf("# %lu increments, %lu hand-overs; the reader sees %lu changes in %.0f s\n",
 		       sum, handovers, changes, seconds);
 		printf("# the longest read takes %.1f ms\n", longest * 1e3);
+		printf("# beside the same writers a get of 4 KiB takes %.2f ms, at most %.1f ms\n",
+		       seconds / 2 / gets * 1e3, raw * 1e3);
 		CHECK(nodes == 1 || 8 * changes >= handovers);
 	}
 	detach();
@@ -170,6 +194,7 @@ int main(int argc, char **argv)
 	int status = 0;
 
 	guest_open("strict-meeting");
+	board_open("strict-board");
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		block_size = sizes[i];
 		printf("# blocks of %u bytes\n", block_size);
