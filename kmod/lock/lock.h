@@ -6,6 +6,7 @@
 #ifndef KDSM_LOCK_H
 #define KDSM_LOCK_H
 
+#include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
@@ -51,8 +52,11 @@ struct kdsm_duty {
 	atomic_t runs;			/* calls of kdsm_duty_run() that are not done */
 	struct workqueue_struct *workqueue;
 	struct work_struct now;
-	struct delayed_work later;
+	struct hrtimer later;
 	bool stopped;
+	/* Of the task that runs it: what the last try was for, and how often that has failed */
+	unsigned int what;
+	int fails;
 };
 
 void kdsm_duty_init(struct kdsm_duty *duty, struct kdsm_lock *lock, struct kdsm_line *line,
