@@ -46,7 +46,9 @@ FILES_tools = $(call put,755,$(bindir),$(filter-out %/kdsmctl,$(TOOL_BIN))) \
 PAGES = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md \
 	$(wildcard LICENSES/* Documentation/*.md Documentation/*/*.md Documentation/netlink/*.yaml \
 	Documentation/pictures/*.svg)
-FILES_doc = $(foreach f,$(PAGES),644:$(f):$(docdir)/$(f))
+# What the pages run
+EXAMPLES = programs/heat.c tests/models/philosophers-10.pnml
+FILES_doc = $(foreach f,$(PAGES),644:$(f):$(docdir)/$(f)) $(call put,644,$(docdir)/examples,$(EXAMPLES))
 
 # $(call each,PART,COMMAND): run COMMAND for each file of a part, with $$mode, $$source and $$target
 each = set -e; for file in $(FILES_$(1)); do \

@@ -45,7 +45,7 @@ struct node {
 };
 
 static struct node nodes[KDSM_MAX_NODES];
-static unsigned int node_count;
+static unsigned int node_count, down_count;
 
 /* ---- command line ---- */
 
@@ -204,6 +204,7 @@ static void take_node(attrs at, void *data)
 	struct node *node = &nodes[node_count];
 	char address[INET6_ADDRSTRLEN];
 
+	down_count += state == KDSM_PEER_DOWN;
 	/* A node that has not been used yet may be up. */
 	if (state == KDSM_PEER_DOWN || state == KDSM_PEER_CONNECTING ||
 	    node_count == KDSM_MAX_NODES)
@@ -236,6 +237,9 @@ static void find_nodes(const struct arguments *arguments)
 	if (arguments->nodes > node_count)
 		errx(EXIT_FAILURE, "%u nodes are up, and not %u: see kdsmctl status", node_count,
 		     arguments->nodes);
+	if (down_count && !arguments->nodes)
+		warnx("nodes that are down, and get no members: %u; see kdsmctl status",
+		      down_count);
 	if (arguments->nodes)
 		node_count = arguments->nodes;
 	if (arguments->size && node_count > arguments->size)
