@@ -334,7 +334,9 @@ static int resolve(struct assembler *as)
 		if (!label)
 			return dass_fail(as->error, insn->line, "there is no label %.*s",
 					 QUOTE(as->jumps[i].name));
-		insn->target = label->target;
+		/* A file has so few instructions that this has 31 bits. */
+		insn->at[LABEL] = (const char *)&as->program->code[label->target] -
+				  (const char *)insn;
 	}
 	return 0;
 }
@@ -348,11 +350,13 @@ static int read_all(int fd, char **text, size_t *length, struct dass_error *erro
 	char *larger;
 
 	for (*length = 0;; *length += got) {
+		if (*length > MOST_BYTES)
+			return dass_fail(error, 0, "has more than %u MiB", MOST_BYTES >> 20);
 		if (!*text || *length == room) {
 			room = *text ? 2 * room : room;
-			larger = room > 2 * MOST_BYTES ? NULL : realloc(*text, room);
+			larger = realloc(*text, room);
 			if (!larger)
-				return dass_fail(error, 0, "has more than %u MiB", MOST_BYTES >> 20);
+				return dass_fail(error, 0, "out of memory");
 			*text = larger;
 		}
 		do

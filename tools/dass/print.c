@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "program.h"
 
@@ -10,7 +11,7 @@ static void print_operand(FILE *file, const struct program *program, const struc
 			  unsigned int i)
 {
 	if (op_operands[insn->op][i] == 'l')
-		fprintf(file, " L%" PRIu32, insn->target);
+		fprintf(file, " L%td", insn_target(insn, insn) - program->code);
 	else if (insn->at[i] >= program->registers)
 		fprintf(file, " $%" PRId64, program->constants[insn->at[i] - program->registers]);
 	else
@@ -29,8 +30,7 @@ void program_print(FILE *file, const struct program *program, const struct insn 
 
 static bool has_label(const struct insn *insn)
 {
-	return op_operands[insn->op][0] == 'l' ||
-	       (*op_operands[insn->op] && op_operands[insn->op][1] && op_operands[insn->op][2] == 'l');
+	return strchr(op_operands[insn->op], 'l');
 }
 
 void program_disassemble(FILE *file, const struct program *program)
@@ -40,7 +40,8 @@ void program_disassemble(FILE *file, const struct program *program)
 
 	for (i = 0; named && i < program->length; i++)
 		if (has_label(&program->code[i]))
-			named[program->code[i].target] = true;
+			named[insn_target(&program->code[i], &program->code[i]) - program->code] =
+				true;
 	/* Without memory to know which labels are used, each instruction has one. */
 	for (i = 0; i <= program->length; i++) {
 		if (!named || named[i])

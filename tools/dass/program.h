@@ -9,6 +9,7 @@
 #include "instructions.h"
 
 #define OPERANDS	3	/* at most, of an instruction */
+#define LABEL		2	/* no instruction has a label and three other operands */
 
 /* An error in a program, or while it runs */
 struct dass_error {
@@ -23,8 +24,8 @@ int dass_fail(struct dass_error *error, unsigned int line, const char *format, .
 /**
  * struct insn - an instruction
  * @handler: address of its code in run.c
- * @at: for each operand but a label, an index in the thread's file: registers, then constants
- * @target: index of the instruction that the label names
+ * @at: for each operand but a label, an index in the thread's file: registers, then constants;
+ *	at[LABEL], if there is a label: bytes from this instruction to the one that it names
  * @line: in the source, from 1
  * @op: enum opcode
  * @indirect: bit i is set if operand i is [N], so that at[i] is the register with the number
@@ -32,11 +33,16 @@ int dass_fail(struct dass_error *error, unsigned int line, const char *format, .
 struct insn {
 	const void *handler;
 	uint32_t at[OPERANDS];
-	uint32_t target;
 	uint32_t line;
 	uint8_t op;
 	uint8_t indirect;
 };
+
+/* The instruction that the label of *insn names; of says where operands are, *insn or a copy. */
+static inline const struct insn *insn_target(const struct insn *insn, const struct insn *of)
+{
+	return (const struct insn *)((const char *)insn + (int32_t)of->at[LABEL]);
+}
 
 struct program {
 	const char *path;

@@ -32,10 +32,11 @@ static int resolve(struct thread *thread, const struct insn *insn, struct insn *
 
 	*resolved = *insn;
 	for (i = 0; i < OPERANDS; i++) {
-		int64_t number = thread->file[insn->at[i]];
+		int64_t number;
 
 		if (!(insn->indirect >> i & 1))
 			continue;
+		number = thread->file[insn->at[i]];
 		if (number < 0 || number >= registers)
 			return thread_fail(thread, "[%u]: there is no register %lld, only 0 to %u",
 					   insn->at[i], (long long)number, registers - 1);
@@ -54,11 +55,11 @@ static int64_t quotient(int64_t a, int64_t b)
  * Tell whether insn and the next instruction are a loop that run() can keep in the processor's
  * registers: a for that jumps to insn, and whose counter and bound insn does not change.
  */
-static bool fuses(const struct machine *machine, const struct insn *insn)
+static bool fuses(const struct insn *insn)
 {
 	const struct insn *next = insn + 1;
 
-	return next->op == DASS_for && machine->program.code + next->target == insn &&
+	return next->op == DASS_for && insn_target(next, next) == insn &&
 	       !insn->indirect && !next->indirect && insn->at[0] != insn->at[1] &&
 	       insn->at[0] != next->at[0] && insn->at[0] != next->at[1] &&
 	       next->at[0] != next->at[1];
@@ -88,7 +89,6 @@ static int run(struct thread *thread, struct machine *machine)
 #undef X
 	};
 	const bool debug = machine->options.trace || machine->options.step;
-	const struct insn *code = machine->program.code;
 	const struct insn *ip, *o = NULL;	/* o: where the operands are */
 	struct insn resolved;
 	int64_t *file;
@@ -100,7 +100,7 @@ static int run(struct thread *thread, struct machine *machine)
 			insn->handler = debug ? &&watched : insn->indirect ? &&indirect :
 				entry[insn->op];
 		for (insn = machine->program.code; !debug && insn + 1 < last; insn++)
-			if (loop[insn->op] && fuses(machine, insn))
+			if (loop[insn->op] && fuses(insn))
 				insn->handler = loop[insn->op];
 		return 0;
 	}
@@ -111,7 +111,7 @@ static int run(struct thread *thread, struct machine *machine)
 #define S(i)	file[o->at[i]]
 #define GO()	goto *ip->handler
 #define NEXT()	do { ip++; GO(); } while (0)
-#define JUMP()	do { ip = code + o->target; GO(); } while (0)
+#define JUMP()	do { ip = insn_target(ip, o); GO(); } while (0)
 #define JUMP_IF(condition)	do { if (condition) JUMP(); NEXT(); } while (0)
 /* Begin the code of an instruction. */
 #define CODE(id)	entry_##id: o = ip; body_##id:
@@ -190,7 +190,7 @@ indirect:
 	}
 	CODE(hlt) TRY(sync_end(thread)); return 0;
 
-	CODE(fork) TRY(thread_fork(thread, code + o->target, &S(1))); NEXT();
+	CODE(fork) TRY(thread_fork(thread, insn_target(ip, o), &S(1))); NEXT();
 	CODE(join) TRY(thread_join(thread, S(0))); NEXT();
 	CODE(thid) D = thread->id; NEXT();
 	CODE(barr) TRY(sync_barrier(thread, S(0), S(1))); NEXT();
