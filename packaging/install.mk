@@ -40,6 +40,7 @@ FILES_tools = $(call put,755,$(bindir),$(filter-out %/kdsmctl,$(TOOL_BIN))) \
 	$(foreach f,$(wildcard system/*.sysusers),644:$(f):$(sysusersdir)/$(basename $(notdir $(f))).conf) \
 	$(call put,644,$(completionsdir),$(wildcard system/completion/*)) \
 	$(call put,644,$(docdir)/examples,$(wildcard system/*.conf)) \
+	$(call put,644,$(docdir)/examples/dass,$(wildcard programs/dass/*.dass)) \
 	$(call pages,1 5 7 8)
 
 # The pages and pictures keep their places, so their links lead to files.
