@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +16,21 @@
 
 #define MOST_BYTES	(64U << 20)	/* of a source file */
 
-/* A part of a line */
-struct word {
+/* A word of a line */
+struct token {
 	const char *text;
 	size_t length;
 };
 
 struct label {
-	struct word name;
+	struct token name;
 	uint32_t target;	/* index of an instruction */
 	unsigned int line;
 };
 
 /* A label that an instruction jumps to */
 struct jump {
-	struct word name;
+	struct token name;
 	uint32_t from;		/* index of the instruction */
 };
 
@@ -39,44 +38,22 @@ struct assembler {
 	struct program *program;
 	struct dass_error *error;
 	unsigned int line;
+	char quoted[33];	/* see quote() */
 	struct label *labels;
 	struct jump *jumps;
 	size_t label_count, jump_count;
 	size_t label_room, jump_room, code_room, constant_room;
 };
 
-const char *const op_names[] = {
-#define X(id, name, operands) [DASS_##id] = name,
-	DASS_INSTRUCTIONS
-#undef X
-	[DASS_end] = "the end",
-};
-
-const char *const op_operands[] = {
-#define X(id, name, operands) [DASS_##id] = operands,
-	DASS_INSTRUCTIONS
-#undef X
-	[DASS_end] = "",
-};
-
-int dass_fail(struct dass_error *error, unsigned int line, const char *format, ...)
+/* Return the word for a message, at most 32 characters of it. It is valid until the next call. */
+static const char *quote(struct assembler *as, struct token word)
 {
-	va_list list;
-	char *at;
+	size_t length = word.length < sizeof(as->quoted) - 1 ? word.length : sizeof(as->quoted) - 1;
 
-	error->line = line;
-	va_start(list, format);
-	vsnprintf(error->reason, sizeof(error->reason), format, list);
-	va_end(list);
-	/* A program may have any bytes, and a terminal would obey some. */
-	for (at = error->reason; *at; at++)
-		if (iscntrl((unsigned char)*at))
-			*at = '?';
-	return -1;
+	memcpy(as->quoted, word.text, length);
+	as->quoted[length] = '\0';
+	return as->quoted;
 }
-
-/* For "%.*s": no message quotes more than 32 characters. */
-#define QUOTE(word)	(int)((word).length < 32 ? (word).length : 32), (word).text
 
 /* Make room for one more item. Returns 0, or -1 with an error. */
 static int grow(struct assembler *as, void *items, size_t count, size_t *room, size_t size)
@@ -95,7 +72,7 @@ static int grow(struct assembler *as, void *items, size_t count, size_t *room, s
 
 /* ---- words ---- */
 
-static bool is_name(struct word word)
+static bool is_name(struct token word)
 {
 	size_t i;
 
@@ -107,9 +84,9 @@ static bool is_name(struct word word)
 }
 
 /* Take the next word of the line that ends at end. Its length is 0 if there is none. */
-static struct word next_word(const char **at, const char *end)
+static struct token next_word(const char **at, const char *end)
 {
-	struct word word;
+	struct token word;
 
 	while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
 		++*at;
@@ -150,14 +127,14 @@ int integer_parse(const char *text, size_t length, int64_t *value)
 
 /* ---- operands ---- */
 
-static int take_constant(struct assembler *as, struct word word, uint32_t *at)
+static int take_constant(struct assembler *as, struct token word, uint32_t *at)
 {
 	struct program *program = as->program;
 	int64_t value;
 
 	if (integer_parse(word.text + 1, word.length - 1, &value))
-		return dass_fail(as->error, as->line, "'%.*s' is not a number of 64 bits",
-				 QUOTE(word));
+		return dass_fail(as->error, as->line, "'%s' is not a number of 64 bits",
+				 quote(as, word));
 	if (grow(as, &program->constants, program->constant_count, &as->constant_room,
 		 sizeof(*program->constants)))
 		return -1;
@@ -166,48 +143,48 @@ static int take_constant(struct assembler *as, struct word word, uint32_t *at)
 	return 0;
 }
 
-static int take_register(struct assembler *as, struct word word, uint32_t *at)
+static int take_register(struct assembler *as, struct token word, uint32_t *at)
 {
 	int64_t number;
 
 	if (integer_parse(word.text, word.length, &number))
-		return dass_fail(as->error, as->line, "'%.*s' is not a number of a register",
-				 QUOTE(word));
+		return dass_fail(as->error, as->line, "'%s' is not a number of a register",
+				 quote(as, word));
 	if (number < 0 || number >= as->program->registers)
-		return dass_fail(as->error, as->line, "there is no register %.*s, only 0 to %u",
-				 QUOTE(word), as->program->registers - 1);
+		return dass_fail(as->error, as->line, "there is no register %s, only 0 to %u",
+				 quote(as, word), as->program->registers - 1);
 	*at = number;
 	return 0;
 }
 
-static int take_label(struct assembler *as, struct word word)
+static int take_label(struct assembler *as, struct token word)
 {
 	if (!is_name(word))
-		return dass_fail(as->error, as->line, "'%.*s' is not a label", QUOTE(word));
+		return dass_fail(as->error, as->line, "'%s' is not a label", quote(as, word));
 	if (grow(as, &as->jumps, as->jump_count, &as->jump_room, sizeof(*as->jumps)))
 		return -1;
 	as->jumps[as->jump_count++] = (struct jump){ word, as->program->length };
 	return 0;
 }
 
-static int take_operand(struct assembler *as, struct insn *insn, unsigned int i, struct word word)
+static int take_operand(struct assembler *as, struct insn *insn, unsigned int i, struct token word)
 {
 	char kind = op_operands[insn->op][i];
-	struct word inner = { word.text + 1, word.length - 2 };
+	struct token inner = { word.text + 1, word.length - 2 };
 
 	if (kind == 'l')
 		return take_label(as, word);
 	if (*word.text == '$') {
 		if (kind == 's')
 			return take_constant(as, word, &insn->at[i]);
-		return dass_fail(as->error, as->line, "operand %u of %s is a register, not '%.*s'",
-				 i + 1, op_names[insn->op], QUOTE(word));
+		return dass_fail(as->error, as->line, "operand %u of %s is a register, not '%s'",
+				 i + 1, op_names[insn->op], quote(as, word));
 	}
 	if (*word.text != '[')
 		return take_register(as, word, &insn->at[i]);
 	if (word.length < 3 || word.text[word.length - 1] != ']')
-		return dass_fail(as->error, as->line, "'%.*s' is not of the form [NUMBER]",
-				 QUOTE(word));
+		return dass_fail(as->error, as->line, "'%s' is not of the form [NUMBER]",
+				 quote(as, word));
 	insn->indirect |= 1 << i;
 	return take_register(as, inner, &insn->at[i]);
 }
@@ -215,7 +192,7 @@ static int take_operand(struct assembler *as, struct insn *insn, unsigned int i,
 /* ---- lines ---- */
 
 /* Find the instruction with this name and number of operands. Returns its enum opcode, or -1. */
-static int find_op(struct assembler *as, struct word name, unsigned int count)
+static int find_op(struct assembler *as, struct token name, unsigned int count)
 {
 	unsigned int op, other = DASS_end, two = DASS_end;
 
@@ -229,8 +206,8 @@ static int find_op(struct assembler *as, struct word name, unsigned int count)
 		other = op;
 	}
 	if (other == DASS_end)
-		return dass_fail(as->error, as->line, "there is no instruction '%.*s'",
-				 QUOTE(name));
+		return dass_fail(as->error, as->line, "there is no instruction '%s'",
+				 quote(as, name));
 	if (two != DASS_end)
 		return dass_fail(as->error, as->line, "%s has %zu operands or %zu, not %u",
 				 op_names[op = other], strlen(op_operands[two]),
@@ -240,7 +217,7 @@ static int find_op(struct assembler *as, struct word name, unsigned int count)
 			 count);
 }
 
-static int take_instruction(struct assembler *as, struct word *words, unsigned int count)
+static int take_instruction(struct assembler *as, struct token *words, unsigned int count)
 {
 	struct program *program = as->program;
 	struct insn insn = { .line = as->line };
@@ -260,15 +237,15 @@ static int take_instruction(struct assembler *as, struct word *words, unsigned i
 	return 0;
 }
 
-static int define_label(struct assembler *as, struct word word, unsigned int count)
+static int define_label(struct assembler *as, struct token word, unsigned int count)
 {
-	struct word name = { word.text + 1, word.length - 1 };
+	struct token name = { word.text + 1, word.length - 1 };
 
 	if (!is_name(name))
-		return dass_fail(as->error, as->line, "'%.*s' is not a label", QUOTE(name));
+		return dass_fail(as->error, as->line, "'%s' is not a label", quote(as, name));
 	if (count > 1)
-		return dass_fail(as->error, as->line, "label %.*s does not end its line",
-				 QUOTE(name));
+		return dass_fail(as->error, as->line, "label %s does not end its line",
+				 quote(as, name));
 	if (grow(as, &as->labels, as->label_count, &as->label_room, sizeof(*as->labels)))
 		return -1;
 	as->labels[as->label_count++] = (struct label){ name, as->program->length, as->line };
@@ -277,7 +254,7 @@ static int define_label(struct assembler *as, struct word word, unsigned int cou
 
 static int take_line(struct assembler *as, const char *at, const char *end)
 {
-	struct word words[OPERANDS + 1], word;
+	struct token words[OPERANDS + 1], word;
 	unsigned int count = 0;
 
 	for (; (word = next_word(&at, end)).length; count++)
@@ -293,7 +270,7 @@ static int take_line(struct assembler *as, const char *at, const char *end)
 
 /* ---- labels ---- */
 
-static int compare_names(struct word a, struct word b)
+static int compare_names(struct token a, struct token b)
 {
 	int order = memcmp(a.text, b.text, a.length < b.length ? a.length : b.length);
 
@@ -310,7 +287,7 @@ static int compare_labels(const void *a, const void *b)
 
 static int compare_label(const void *name, const void *label)
 {
-	return compare_names(*(const struct word *)name, ((const struct label *)label)->name);
+	return compare_names(*(const struct token *)name, ((const struct label *)label)->name);
 }
 
 static int resolve(struct assembler *as)
@@ -324,16 +301,16 @@ static int resolve(struct assembler *as)
 	for (i = 1; i < as->label_count; i++)
 		if (!compare_names(as->labels[i - 1].name, as->labels[i].name))
 			return dass_fail(as->error, as->labels[i].line,
-					 "label %.*s is in line %u, too",
-					 QUOTE(as->labels[i].name), as->labels[i - 1].line);
+					 "label %s is in line %u, too",
+					 quote(as, as->labels[i].name), as->labels[i - 1].line);
 	for (i = 0; i < as->jump_count; i++) {
 		insn = &as->program->code[as->jumps[i].from];
 		label = as->label_count ?
 			bsearch(&as->jumps[i].name, as->labels, as->label_count, sizeof(*label),
 				compare_label) : NULL;
 		if (!label)
-			return dass_fail(as->error, insn->line, "there is no label %.*s",
-					 QUOTE(as->jumps[i].name));
+			return dass_fail(as->error, insn->line, "there is no label %s",
+					 quote(as, as->jumps[i].name));
 		/* A file has so few instructions that this has 31 bits. */
 		insn->at[LABEL] = (const char *)&as->program->code[label->target] -
 				  (const char *)insn;

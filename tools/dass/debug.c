@@ -38,10 +38,11 @@ static void show(const struct thread *thread)
 {
 	const struct program *program = &thread->machine->program;
 
-	/* What the program has printed comes first. */
+	/* The output of the program so far comes first. */
 	fflush(stdout);
 	flockfile(stderr);
-	fprintf(stderr, "%" PRIu64 "\t%s:%" PRIu32 "\t", thread->id, program->path, thread->at->line);
+	fprintf(stderr, "%" PRIu64 "\t%s:%" PRIu32 "\t", thread->id, program->path,
+		thread->at->line);
 	program_print(stderr, program, thread->at);
 	show_values(thread, thread->at);
 	fputc('\n', stderr);

@@ -43,8 +43,8 @@ static void job_failed(void *context, int error, const char *message)
 }
 
 /* End the program on all nodes, after the message. */
-static void __attribute__((noreturn)) end_all(struct machine *machine,
-					       const struct dass_error *error)
+static void __attribute__((noreturn))
+end_all(struct machine *machine, const struct dass_error *error)
 {
 	/* Another thread is ending the process. */
 	while (!begin_end())

@@ -20,10 +20,10 @@
 #define MOST_SEMAPHORES	64
 #define MOST_MUTEXES	1024
 
-/* What a thread does; the values of slot.state */
+/* States of a thread; the values of slot.state */
 enum state { FREE, STARTING, RUNNING, WAITING, ENDED };
 
-/* What a thread waits for; the values of slot.what */
+/* Reasons of a wait; the values of slot.what */
 enum what { BY_JOIN, BY_BARRIER, BY_LOCK, BY_SIGNAL };
 
 /**
@@ -32,7 +32,7 @@ enum what { BY_JOIN, BY_BARRIER, BY_LOCK, BY_SIGNAL };
  *	and join frees one
  * @begin: index of the instruction where the thread begins, while it is starting
  * @waits: number of waits that have begun; the checker of deadlocks compares this and tries
- * @tries: how often the present wait has looked in vain for what it waits for
+ * @tries: number of timeouts of the present wait
  * @what: enum what, of the present wait
  * @number: thread, barrier, mutex or semaphore that the thread waits for
  * @line: of the instruction that waits
@@ -48,8 +48,8 @@ struct machine_options {
 };
 
 /*
- * What members share beside the program's memory, behind it: which slots were used, by the lock
- * of the table, and barriers, by the lock of each.
+ * Words behind the program's memory, which all members share. The lock of the table protects the
+ * first two, and the lock of each barrier its counts.
  */
 struct shared {
 	uint64_t high;			/* slots from this one on have never been used */
@@ -125,8 +125,9 @@ static inline uint64_t stack_room(const struct machine *machine)
 	return machine->options.stack / sizeof(int64_t);
 }
 
-/* Store a reason why the thread's present instruction fails. Returns -1. */
-#define thread_fail(thread, ...) dass_fail(&(thread)->error, (thread)->at->line, __VA_ARGS__)
+/* error.c: store a reason why the thread's present instruction fails. Returns -1. */
+int thread_fail(struct thread *thread, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /*
  * machine.c: join the job and open the memory; run the program to its end; leave. They end the

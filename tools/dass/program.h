@@ -17,7 +17,7 @@ struct dass_error {
 	char reason[256];
 };
 
-/* Store an error. Returns -1. */
+/* error.c: store an error. Returns -1. */
 int dass_fail(struct dass_error *error, unsigned int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -53,7 +53,7 @@ struct program {
 	uint32_t constant_count;
 };
 
-/* Name of an instruction, and a letter for each of its operands */
+/* instructions.c: name of an instruction, and a letter for each of its operands */
 extern const char *const op_names[DASS_COUNT], *const op_operands[DASS_COUNT];
 
 /*

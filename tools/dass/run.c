@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The interpreter: direct threaded code. Each instruction has the address of its code in
- * interpret(), which ends with a jump to the code of the next one.
+ * run(), which ends with a jump to the code of the next one.
  *
- * Operands are indices in the thread's file, where constants follow the registers, so the same
- * code serves both. The code "indirect" comes before that of an instruction with operands [N]:
- * the code makes a copy with what they stand for, and the body reads its operands from there, by way of
- * the pointer o.
+ * Operands are indices in the thread's file, where constants follow the registers, so the same code
+ * serves both. The code "indirect" comes before that of an instruction with operands [N]: it copies
+ * the instruction with the registers that [N] means. The body of an instruction reads its operands
+ * through the pointer o, from the instruction or from this copy.
  *
- * A loop of one instruction of DASS_BINARY and a for is common, and is one superoperator: see
- * fuses().
+ * A loop of one instruction of DASS_BINARY and a for is one superoperator: see fuses().
  */
 #include <string.h>
 #include <time.h>
@@ -24,7 +23,7 @@ static uint64_t now(void)
 	return time.tv_sec * UINT64_C(1000000000) + time.tv_nsec;
 }
 
-/* Fill in what the operands [N] of *insn stand for. */
+/* Copy *insn with the registers that its operands [N] mean. */
 static int resolve(struct thread *thread, const struct insn *insn, struct insn *resolved)
 {
 	uint32_t registers = thread->machine->program.registers;
@@ -65,7 +64,10 @@ static bool fuses(const struct insn *insn)
 	       next->at[0] != next->at[1];
 }
 
-#define COMPARE(a, b)	(((a) > (b)) - ((a) < (b)))
+static int compare(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
 
 /* The code of a program; NULL for thread: only choose the code of each instruction. */
 static int run(struct thread *thread, struct machine *machine)
@@ -158,11 +160,11 @@ indirect:
 	CODE(inc) D = (uint64_t)D + 1; NEXT();
 	CODE(dec) D = (uint64_t)D - 1; NEXT();
 
-	CODE(cmp) thread->difference = COMPARE(S(0), S(1)); NEXT();
+	CODE(cmp) thread->difference = compare(S(0), S(1)); NEXT();
 	CODE(jmp) JUMP();
 #define X(id, name, condition)						\
 	CODE(id) {							\
-		const int difference = COMPARE(S(0), S(1));		\
+		const int difference = compare(S(0), S(1));		\
 									\
 		JUMP_IF(condition);					\
 	}								\
@@ -175,7 +177,7 @@ indirect:
 #undef X
 #define X(id, name, condition)						\
 	CODE(id) {							\
-		const int difference = COMPARE(S(0), S(1));		\
+		const int difference = compare(S(0), S(1));		\
 									\
 		thread->difference = difference;			\
 		JUMP_IF(condition);					\
@@ -183,7 +185,9 @@ indirect:
 	DASS_COMPARE_JUMPS(X)
 #undef X
 	CODE(for) {
-		if (D >= S(1))
+		const int64_t most = S(1);
+
+		if (most <= D)
 			NEXT();
 		D++;
 		JUMP();

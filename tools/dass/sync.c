@@ -23,7 +23,7 @@
 
 const uint64_t sync_lines_size = (uint64_t)LINES * KDSM_LINE_SIZE;
 
-/* Protects what opens a thing for the first time. */
+/* Protects the first use of a thing. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t line_place(const struct machine *machine, unsigned int line)
@@ -93,7 +93,13 @@ static const struct kind {
 	[BY_SIGNAL] = { "semaphore", MOST_SEMAPHORES, open_semaphore },
 };
 
-/* Open what an instruction names, unless this member has done so. */
+static int fail(struct thread *thread, enum what what, int64_t number, int error)
+{
+	return thread_fail(thread, "%s %" PRId64 ": %s", kinds[what].name, number,
+			   kdsm_error(error));
+}
+
+/* Open the thing that an instruction names, unless this member has done so. */
 static int need(struct thread *thread, enum what what, int64_t number)
 {
 	static bool opened[sizeof(kinds) / sizeof(*kinds)][MOST_MUTEXES];
@@ -111,14 +117,7 @@ static int need(struct thread *thread, enum what what, int64_t number)
 		__atomic_store_n(&opened[what][number], !ret, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&opening);
-	return ret ? thread_fail(thread, "%s %" PRId64 ": %s", kind->name, number, kdsm_error(ret)) :
-	       0;
-}
-
-static int fail(struct thread *thread, enum what what, int64_t number, int error)
-{
-	return thread_fail(thread, "%s %" PRId64 ": %s", kinds[what].name, number,
-			   kdsm_error(error));
+	return ret ? fail(thread, what, number, ret) : 0;
 }
 
 /* ---- barriers ---- */

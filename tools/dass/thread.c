@@ -11,7 +11,7 @@
 
 #include "machine.h"
 
-/* Of the thread of the system that runs a thread, in bytes: interpret() calls no function deeply. */
+/* Stack of the thread of the system that runs a thread, in bytes */
 #define NATIVE_STACK	(256U << 10)
 
 /* The thread of the system that runs or ran in each slot */

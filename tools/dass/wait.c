@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waits, and the search for deadlocks. A thread that waits looks again in intervals, and counts
- * this in its slot. If all threads wait, and each looks in vain once more without that any has
- * gone on, none ever will.
+ * Waits, and the search for deadlocks. A thread that waits looks again after each timeout, and
+ * counts timeouts in its slot. If all threads wait, and each looks again while all of them wait and
+ * then waits on, no thread will ever go on.
  */
 #include <stdlib.h>
 
@@ -67,13 +67,13 @@ static int fetch(struct machine *machine, struct slot *slots, struct slot *part,
 	return ret;
 }
 
-/* What the last call saw of each thread */
+/* Each thread as the last call found it */
 static struct seen {
 	uint64_t waits, tries;
 	bool waiting;
 } seen[MOST_THREADS];
 
-/* Tell whether all threads wait, and those that are there have looked in vain twice. */
+/* Tell whether all threads wait, with two timeouts each since all of them wait. */
 static bool all_stuck(const struct slot *slots, uint64_t count, uint64_t *first)
 {
 	bool stuck = true, busy = false;
@@ -90,7 +90,7 @@ static bool all_stuck(const struct slot *slots, uint64_t count, uint64_t *first)
 		if (*first == MOST_THREADS)
 			*first = id;
 		busy |= slot->state != WAITING;
-		/* Two tries: the second one began after the last call. */
+		/* The look behind the first timeout began after all threads were waiting. */
 		stuck &= seen[id].waiting && seen[id].waits == slot->waits &&
 			 slot->tries >= seen[id].tries + 2;
 		/* A change of one thread begins the observation of all. */
