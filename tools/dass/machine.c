@@ -50,7 +50,10 @@ end_all(struct machine *machine, const struct dass_error *error)
 	while (!begin_end())
 		pause();
 	fflush(stdout);
-	warnx("%s:%u: %s", machine->program.path, error->line, error->reason);
+	if (error->line)
+		warnx("%s:%u: %s", path, error->line, error->reason);
+	else
+		warnx("%s: %s", path, error->reason);
 	kdsm_job_abort(machine->job);
 	_exit(EXIT_FAILURE);
 }
@@ -73,7 +76,7 @@ static void fail(struct machine *machine, const char *what, int error)
 {
 	struct dass_error reason;
 
-	dass_fail(&reason, 1, "%s: %s", what, kdsm_error(error));
+	dass_fail(&reason, 0, "%s: %s", what, kdsm_error(error));
 	end_all(machine, &reason);
 }
 
