@@ -52,12 +52,14 @@ else
 LENIENT := @rm -f $(B)/strict
 endif
 
-# libkdsm-reach has the readers of models and the search; libkdsm has the other folders.
+# libkdsm-reach has the readers of models and the search, libkdsm-omp runs OpenMP programs; libkdsm
+# has the other folders.
 REACH_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/reach/*.c))
 REACH_LIBS := -lexpat -lz
-LIB_OBJ := $(filter-out $(REACH_OBJ),$(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/*/*.c)))
+OMP_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/omp/*.c))
+LIB_OBJ := $(filter-out $(REACH_OBJ) $(OMP_OBJ),$(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/*/*.c)))
 LIB_LIBS := -lgmp
-LIBS := libkdsm libkdsm-reach
+LIBS := libkdsm libkdsm-reach libkdsm-omp
 TOOLS := $(filter-out common,$(notdir $(patsubst %/,%,$(wildcard tools/*/))))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
 TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lsmartcols -lm
@@ -139,6 +141,7 @@ $(OBJ)/%.o: %.c $(B)/flags $(STRICT)
 
 $(B)/lib/libkdsm.a: $(LIB_OBJ)
 $(B)/lib/libkdsm-reach.a: $(REACH_OBJ)
+$(B)/lib/libkdsm-omp.a: $(OMP_OBJ)
 $(B)/lib/%.a:
 	@mkdir -p $(@D)
 	@# q: r would replace an earlier member of the same base name (local.o of another folder)
@@ -154,6 +157,13 @@ $(B)/lib/libkdsm-reach.so.$(SOVERSION): $(REACH_OBJ) lib/libkdsm-reach.map $(B)/
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libkdsm-reach.map \
 		-o $@ $(REACH_OBJ) $(LDFLAGS) -L$(@D) -lkdsm $(REACH_LIBS) $(LIB_LIBS)
+
+# It defines names of other OpenMP runtimes, so only what it says is public is visible.
+$(OMP_OBJ): private ALL_CFLAGS += -fvisibility=hidden
+
+$(B)/lib/libkdsm-omp.so.$(SOVERSION): $(OMP_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions -o $@ $(OMP_OBJ) $(LDFLAGS)
 
 $(B)/lib/%.so: $(B)/lib/%.so.$(SOVERSION)
 	ln -sf $(<F) $@
