@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The functions omp_*, except for locks. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,19 +310,13 @@ KO_PUBLIC uintptr_t omp_get_default_allocator(void)
 KO_PUBLIC void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator)
 {
 	(void)allocator;
-	return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+	return ko_shared_alloc(alignment, size);
 }
 
 KO_PUBLIC void *omp_alloc(size_t size, uintptr_t allocator)
 {
 	(void)allocator;
-	return malloc(size);
-}
-
-KO_PUBLIC void *omp_calloc(size_t count, size_t size, uintptr_t allocator)
-{
-	(void)allocator;
-	return calloc(count, size);
+	return ko_shared_alloc(16, size);
 }
 
 KO_PUBLIC void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
@@ -336,11 +331,22 @@ KO_PUBLIC void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
 	return memory ? memset(memory, 0, bytes) : NULL;
 }
 
+KO_PUBLIC void *omp_calloc(size_t count, size_t size, uintptr_t allocator)
+{
+	return omp_aligned_calloc(16, count, size, allocator);
+}
+
 KO_PUBLIC void *omp_realloc(void *memory, size_t size, uintptr_t allocator, uintptr_t former)
 {
-	(void)allocator;
+	size_t old = memory ? malloc_usable_size(memory) : 0;
+	void *own = size ? omp_alloc(size, allocator) : NULL;
+
 	(void)former;
-	return realloc(memory, size);
+	if (own && memory)
+		memcpy(own, memory, old < size ? old : size);
+	if (own || !size)
+		free(memory);
+	return own;
 }
 
 KO_PUBLIC void omp_free(void *memory, uintptr_t allocator)

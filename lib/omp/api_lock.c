@@ -4,6 +4,7 @@
  * clang gives each a pointer; so a lock uses 4 bytes, and a nested lock 8, for a pointer.
  */
 #include <stdlib.h>
+#include <string.h>
 #include "internal.h"
 
 /* A lock that its owner, a task, may lock several times */
@@ -15,7 +16,7 @@ struct nest {
 
 KO_PUBLIC void omp_init_lock(uint32_t *lock)
 {
-	__atomic_store_n(lock, 0, __ATOMIC_RELAXED);
+	ko_lock_init(lock);
 }
 
 KO_PUBLIC void omp_init_lock_with_hint(uint32_t *lock, unsigned int hint)
@@ -48,9 +49,11 @@ KO_PUBLIC int omp_test_lock(uint32_t *lock)
 
 KO_PUBLIC void omp_init_nest_lock(struct nest **lock)
 {
-	*lock = calloc(1, sizeof(**lock));
+	*lock = ko_shared_alloc(16, sizeof(**lock));
 	if (!*lock)
 		ko_fatal("no memory for a lock");
+	memset(*lock, 0, sizeof(**lock));
+	ko_lock_init(&(*lock)->lock);
 }
 
 KO_PUBLIC void omp_init_nest_lock_with_hint(struct nest **lock, unsigned int hint)

@@ -7,6 +7,7 @@
  * The caller of all functions holds the lock of the team's pool.
  */
 #include <stdlib.h>
+#include <string.h>
 #include "internal.h"
 
 static bool conflict(const struct ko_task *task, const struct ko_depend *depends,
@@ -25,11 +26,15 @@ static bool conflict(const struct ko_task *task, const struct ko_depend *depends
 static void block(struct ko_task *task, struct ko_task *blocker)
 {
 	unsigned int room = blocker->successor_room ? 2 * blocker->successor_room : 4;
+	struct ko_task **successors;
 
 	if (blocker->successor_count == blocker->successor_room) {
-		blocker->successors = realloc(blocker->successors, room * sizeof(task));
-		if (!blocker->successors)
+		successors = ko_shared_alloc(16, room * sizeof(task));
+		if (!successors)
 			ko_fatal("no memory for %u tasks that depend on one", room);
+		memcpy(successors, blocker->successors, blocker->successor_count * sizeof(task));
+		free(blocker->successors);
+		blocker->successors = successors;
 		blocker->successor_room = room;
 	}
 	blocker->successors[blocker->successor_count++] = task;

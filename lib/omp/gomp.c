@@ -318,7 +318,7 @@ KO_PUBLIC void *GOMP_alloc(size_t alignment, size_t size, uintptr_t allocator)
 {
 	if (alignment < sizeof(void *))
 		alignment = sizeof(void *);
-	return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+	return ko_shared_alloc(alignment, size);
 }
 
 KO_PUBLIC void GOMP_free(void *memory, uintptr_t allocator)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the entry points for gcc share. */
+/* Declarations that the entry points for gcc share. */
 #ifndef KDSM_OMP_GOMP_H
 #define KDSM_OMP_GOMP_H
 

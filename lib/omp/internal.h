@@ -219,7 +219,7 @@ struct ko_common {
 	/* What a member needs to know to start its threads of the team */
 	void (*run)(void *data);
 	void *data;
-	uint32_t size;
+	uint32_t size, level, active_level;
 	struct ko_icv icv;
 	struct ko_loop preset;
 };
@@ -240,13 +240,13 @@ struct ko_team {
 	unsigned int first, here;	/* number of this member's first thread, and their number */
 	unsigned int level, active_level;
 	bool spans;			/* it has threads of other members */
-	uint32_t inside;		/* threads of this member that may use this struct */
+	uint32_t inside;		/* threads of this member, but its first, that use it */
 };
 
 /* A thread as member of one team: its implicit task. It lies on the stack of the thread. */
 struct ko_thread {
 	struct ko_team *team;
-	struct ko_thread *outer;	/* what the same thread is in the team outside of this one */
+	struct ko_thread *outer;	/* the same thread in the team outside of this one */
 	struct ko_task *task;		/* the current task */
 	struct ko_group *group;		/* the innermost open group */
 	unsigned int number;		/* in the team */
@@ -293,6 +293,11 @@ void ko_wake(struct ko_team *team);
 void ko_futex_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
 void ko_futex_wake(uint32_t *word, int count);
 
+/* ---- memory.c ---- */
+
+/* Allocate memory that all members may use. free() frees it. */
+void *ko_shared_alloc(size_t alignment, size_t size);
+
 /* ---- lock.c ---- */
 
 /*
@@ -305,6 +310,8 @@ void ko_unlock(uint32_t *word);
 void ko_own_lock(uint32_t *word);
 bool ko_own_lock_try(uint32_t *word);
 void ko_own_unlock(uint32_t *word);
+/* Prepare a lock in memory of any policy. Other locks are zero at first. */
+void ko_lock_init(uint32_t *word);
 /* The lock will not be used any more. */
 void ko_lock_destroy(uint32_t *word);
 

@@ -7,7 +7,7 @@
  */
 #include <stdarg.h>
 #include "kmpc.h"
-
+#include "span.h"
 
 /* ---- parallel regions ---- */
 
@@ -266,7 +266,7 @@ KO_PUBLIC void __kmpc_end_reduce(KMPC_CALLER, int32_t *name)
 
 KO_PUBLIC void __kmpc_flush(KMPC_IDENT)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	ko_fence();
 }
 
 KO_PUBLIC void __kmpc_error(KMPC_IDENT, int severity, const char *message)

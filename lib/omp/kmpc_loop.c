@@ -12,6 +12,7 @@ enum {
 	ORDERED = 32,		/* added to one of the others */
 	DISTRIBUTE_CHUNKED = 91, DISTRIBUTE = 92,
 };
+
 #define MODIFIERS	(3 << 29)	/* monotonic and nonmonotonic */
 
 /* ---- static schedules: each thread computes its share ---- */

@@ -199,7 +199,7 @@ static struct kmpc_task *copy(struct kmpc_task *task, duplicate dup, bool last)
 	return own;
 }
 
-/* lower and upper, inclusive, point to the bounds in the task, which each copy gets anew. */
+/* lower and upper, inclusive, point to the bounds in the task, of which each copy gets its own. */
 KO_PUBLIC void __kmpc_taskloop(KMPC_CALLER, struct kmpc_task *task,
 			       int32_t deferred, uint64_t *lower, uint64_t *upper, int64_t step,
 			       int32_t no_group, int32_t schedule, uint64_t number, duplicate dup)

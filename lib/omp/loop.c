@@ -15,7 +15,7 @@
  * of the chunk whose turn it is, divided like the other word. The last chunk passes the turn to the
  * first chunk of the next such loop.
  */
-#include "internal.h"
+#include "span.h"
 
 #define LOW_BITS	40
 #define LOW_MOST	((UINT64_C(1) << LOW_BITS) - 1)
@@ -160,6 +160,8 @@ static void await_turn(struct ko_thread *thread)
 			break;
 		ko_pause(&pause, thread->team, seen);
 	}
+	if (thread->team->spans)
+		ko_fence();
 }
 
 /* The current chunk, if any, is over. */
@@ -174,6 +176,8 @@ static void pass_turn(struct ko_thread *thread)
 	if (loop->end == loop->count)
 		next = word_of(loop->turn + 1, 0);
 	loop->begin = loop->end;
+	if (thread->team->spans)
+		ko_fence();
 	__atomic_store_n(&thread->team->common->share.ordered, next, __ATOMIC_SEQ_CST);
 	ko_wake(thread->team);
 }

@@ -15,7 +15,7 @@
 struct ko_task *ko_task_create(size_t size)
 {
 	size_t bytes = (size_t)((char *)ko_task_room(NULL) - (char *)NULL) + size;
-	struct ko_task *task = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	struct ko_task *task = ko_shared_alloc(64, (bytes + 63) / 64 * 64);
 
 	if (!task)
 		ko_fatal("no memory for a task of %zu bytes", size);
@@ -199,6 +199,15 @@ bool ko_task_help(struct ko_thread *thread)
 	return help(thread, ANY);
 }
 
+/* See what the tasks of other members wrote, and how many of them are complete. */
+static void look(const struct ko_thread *thread)
+{
+	if (thread->team->spans) {
+		lock_pool(thread);
+		unlock_pool(thread);
+	}
+}
+
 /* Wait until a count of tasks is zero. */
 static void wait_for(struct ko_thread *thread, const uint64_t *count, enum reach reach)
 {
@@ -207,6 +216,7 @@ static void wait_for(struct ko_thread *thread, const uint64_t *count, enum reach
 
 	for (;;) {
 		seen = __atomic_load_n(&thread->team->barrier.event, __ATOMIC_SEQ_CST);
+		look(thread);
 		if (!__atomic_load_n(count, __ATOMIC_SEQ_CST))
 			break;
 		if (help(thread, reach))
@@ -214,15 +224,11 @@ static void wait_for(struct ko_thread *thread, const uint64_t *count, enum reach
 		else
 			ko_pause(&pause, thread->team, seen);
 	}
-	/* See what the tasks of other members wrote. */
-	if (thread->team->spans) {
-		lock_pool(thread);
-		unlock_pool(thread);
-	}
 }
 
 void ko_task_wait(struct ko_thread *thread)
 {
+	/* Only this thread adds children, so it never misses one here. */
 	if (__atomic_load_n(&thread->task->children, __ATOMIC_SEQ_CST))
 		wait_for(thread, &thread->task->children, CHILDREN);
 }
@@ -254,7 +260,7 @@ void ko_task_submit(struct ko_thread *thread, struct ko_task *task, unsigned int
 	task->group = thread->group;
 	task->icv = thread->task->icv;
 	if (count) {
-		task->depends = malloc(count * sizeof(*depends));
+		task->depends = ko_shared_alloc(16, count * sizeof(*depends));
 		if (!task->depends)
 			ko_fatal("no memory for %u dependences of a task", count);
 		memcpy(task->depends, depends, count * sizeof(*depends));
@@ -307,7 +313,7 @@ uint64_t ko_task_split(const struct ko_thread *thread, uint64_t count, uint64_t 
 
 void ko_group_begin(struct ko_thread *thread)
 {
-	struct ko_group *group = malloc(sizeof(*group));
+	struct ko_group *group = ko_shared_alloc(16, sizeof(*group));
 
 	if (!group)
 		ko_fatal("no memory for a task group");

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "internal.h"
+#include "span.h"
 
 /* A thread that waits for teams */
 struct worker {
@@ -27,6 +27,8 @@ static struct worker **workers;
 static unsigned int worker_count;
 static uint32_t workers_lock;
 static __thread struct ko_thread *self;
+static struct ko_thread *main_thread;	/* of which the outermost teams span members */
+static struct ko_team span;		/* the team that spans members, as this member knows it */
 
 /* ---- a thread in a team ---- */
 
@@ -69,6 +71,8 @@ static struct ko_thread *initial(void)
 	all->team.here = 1;
 	all->common.size = 1;
 	all->common.icv = ko_settings.icv;
+	if (ko_members > 1)
+		all->common.icv.threads = ko_shared->threads;
 	enter(&all->thread, &all->team, 0);
 	return self;
 }
@@ -102,7 +106,7 @@ static void drain(struct ko_thread *thread)
  * A thread arrives only when no task is left. Threads that have arrived run the tasks that others
  * create until the last one arrives. When that has happened, no thread is left to create tasks.
  */
-void ko_barrier(struct ko_thread *thread)
+static void barrier(struct ko_thread *thread, enum ko_round round)
 {
 	struct ko_team *team = thread->team;
 	struct ko_barrier *barrier = &team->barrier;
@@ -114,6 +118,8 @@ void ko_barrier(struct ko_thread *thread)
 		return;
 	generation = __atomic_load_n(&barrier->generation, __ATOMIC_SEQ_CST);
 	if (__atomic_add_fetch(&barrier->arrived, 1, __ATOMIC_SEQ_CST) == team->here) {
+		if (team->spans)
+			ko_round(round);
 		__atomic_store_n(&barrier->arrived, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&barrier->generation, generation + 1, __ATOMIC_SEQ_CST);
 		ko_wake(team);
@@ -130,6 +136,11 @@ void ko_barrier(struct ko_thread *thread)
 	}
 }
 
+void ko_barrier(struct ko_thread *thread)
+{
+	barrier(thread, KO_ROUND_BARRIER);
+}
+
 /* ---- threads ---- */
 
 /* Serve a team as one of its threads. The team may be gone when the function returns. */
@@ -140,11 +151,12 @@ static void serve(struct worker *worker)
 
 	enter(&thread, team, worker->number);
 	team->common->run(team->common->data);
-	ko_barrier(&thread);
+	barrier(&thread, KO_ROUND_JOIN);
 	leave(&thread);
 	/* Before the team ends, so that the next team gets the same threads */
 	__atomic_store_n(&worker->busy, false, __ATOMIC_RELEASE);
-	__atomic_sub_fetch(&team->inside, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_sub_fetch(&team->inside, 1, __ATOMIC_SEQ_CST) && team->spans)
+		ko_futex_wake(&team->inside, 1);	/* the team is the variable span */
 }
 
 static void *work(void *data)
@@ -189,6 +201,8 @@ static struct worker *start(unsigned int index)
 	struct worker *worker = aligned_alloc(KO_LINE, sizeof(*worker));
 	pthread_attr_t attr;
 	pthread_t thread;
+	size_t size;
+	void *stack;
 	int ret;
 
 	if (!worker)
@@ -199,6 +213,9 @@ static struct worker *start(unsigned int index)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (ko_settings.stack && pthread_attr_setstacksize(&attr, ko_settings.stack))
 		ko_fatal("OMP_STACKSIZE: %zu bytes are too small for a stack", ko_settings.stack);
+	stack = ko_stack(ko_rank, index + !ko_rank, &size);
+	if (stack && pthread_attr_setstack(&attr, stack, size))
+		ko_fatal("%zu bytes are too small for a stack", size);
 	bind(&attr, index + 1);
 	ret = pthread_create(&thread, &attr, work, worker);
 	pthread_attr_destroy(&attr);
@@ -232,6 +249,11 @@ static void employ(struct ko_team *team, unsigned int number)
 
 /* ---- fork and join ---- */
 
+static bool may_span(const struct ko_thread *thread)
+{
+	return ko_members > 1 && thread == main_thread;
+}
+
 static unsigned int choose_size(struct ko_thread *thread, unsigned int threads)
 {
 	const struct ko_icv *icv = &thread->task->icv;
@@ -243,6 +265,9 @@ static unsigned int choose_size(struct ko_thread *thread, unsigned int threads)
 		threads = icv->threads;
 	if (thread->team->active_level >= icv->active_levels)
 		return 1;
+	/* Threads of a team that spans members need shared stacks, of which main() has one. */
+	if (may_span(thread) && threads > ko_members * (KO_STACKS - 1))
+		threads = ko_members * (KO_STACKS - 1);
 	return threads < ko_settings.limit ? threads : ko_settings.limit;
 }
 
@@ -254,6 +279,8 @@ static void set_up(struct ko_team *team, struct ko_common *common, struct ko_thr
 	memset(team, 0, sizeof(*team));
 	memset(common, 0, sizeof(*common));
 	team->common = common;
+	common->level = level;
+	common->active_level = outer->team->active_level + (size > 1);
 	team->outer = outer;
 	team->size = size;
 	team->here = size;
@@ -265,34 +292,107 @@ static void set_up(struct ko_team *team, struct ko_common *common, struct ko_thr
 		common->icv.threads = ko_settings.nested[level];
 }
 
+/* Let threads of this member serve its numbers of a team, except for the first few of them. */
+static void employ_all(struct ko_team *team, unsigned int except)
+{
+	unsigned int i;
+
+	team->inside = team->here - except;
+	if (!team->inside)
+		return;
+	ko_own_lock(&workers_lock);
+	for (i = except; i < team->here; i++)
+		employ(team, team->first + i);
+	ko_own_unlock(&workers_lock);
+}
+
+/* Numbers of threads go to members in equal ranges. */
+static void divide(struct ko_team *team)
+{
+	unsigned int share = (team->size - 1) / ko_members + 1;
+
+	team->spans = true;
+	team->first = ko_rank * share < team->size ? ko_rank * share : team->size;
+	team->here = team->size - team->first < share ? team->size - team->first : share;
+}
+
+/* Run a team that has been set up; the calling thread is the first. */
+static void lead(struct ko_team *team)
+{
+	struct ko_thread thread;
+	unsigned int i;
+
+	employ_all(team, 1);
+	enter(&thread, team, 0);
+	team->common->run(team->common->data);
+	barrier(&thread, KO_ROUND_JOIN);
+	leave(&thread);
+	/* The barrier has released the others, which need the team a little longer. */
+	for (i = 0; __atomic_load_n(&team->inside, __ATOMIC_SEQ_CST); i++)
+		if (i > 100)
+			sched_yield();
+}
+
+static void describe(struct ko_common *common, void (*run)(void *data), void *data,
+		     const struct ko_loop *preset)
+{
+	common->run = run;
+	common->data = data;
+	if (preset)
+		common->preset = *preset;
+}
+
 void ko_parallel(void (*run)(void *data), void *data, unsigned int threads,
 		 const struct ko_loop *preset)
 {
-	struct ko_thread *outer = ko_self(), thread;
+	struct ko_thread *outer = ko_self();
+	unsigned int size = choose_size(outer, threads);
 	struct ko_common common;
 	struct ko_team team;
-	unsigned int i;
+	uint32_t lock;
 
-	set_up(&team, &common, outer, choose_size(outer, threads));
-	common.run = run;
-	common.data = data;
-	if (preset)
-		common.preset = *preset;
-	team.inside = team.size - 1;
-	if (team.size > 1) {
-		ko_own_lock(&workers_lock);
-		for (i = 1; i < team.size; i++)
-			employ(&team, i);
-		ko_own_unlock(&workers_lock);
+	if (size > 1 && may_span(outer)) {
+		lock = ko_shared->common.pool.lock;
+		set_up(&span, &ko_shared->common, outer, size);
+		ko_shared->common.pool.lock = lock;
+		describe(span.common, run, data, preset);
+		divide(&span);
+		ko_round(KO_ROUND_FORK);
+		lead(&span);
+		return;
 	}
-	enter(&thread, &team, 0);
-	run(data);
-	ko_barrier(&thread);
-	leave(&thread);
-	/* The barrier has released the others, which need the team a little longer. */
-	for (i = 0; __atomic_load_n(&team.inside, __ATOMIC_SEQ_CST); i++)
-		if (i > 100)
-			sched_yield();
+	set_up(&team, &common, outer, size);
+	describe(&common, run, data, preset);
+	lead(&team);
+}
+
+/* ---- members ---- */
+
+void ko_team_main(void)
+{
+	main_thread = ko_self();
+}
+
+void ko_member_serve(void)
+{
+	const struct ko_common *common = &ko_shared->common;
+	uint32_t inside;
+
+	while (ko_round(KO_ROUND_NONE) != KO_ROUND_END) {
+		memset(&span, 0, sizeof(span));
+		span.common = &ko_shared->common;
+		span.outer = ko_self();
+		span.size = common->size;
+		span.level = common->level;
+		span.active_level = common->active_level;
+		divide(&span);
+		employ_all(&span, 0);
+		/* Without threads, this member still takes part in the rounds of barriers. */
+		while (!span.here && ko_round(KO_ROUND_NONE) != KO_ROUND_JOIN)
+			;
+		while ((inside = __atomic_load_n(&span.inside, __ATOMIC_SEQ_CST)))
+			ko_futex_wait(&span.inside, inside, UINT64_MAX);
+	}
 }
 
 struct serial {

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Critical regions, atomic operations, locks and nested locks exclude threads from each other. */
 #include <omp.h>
+#include <sched.h>
 #include <stdio.h>
 
-#define ROUNDS	2000
+#define ROUNDS	200
 
 static omp_lock_t lock;
 static omp_nest_lock_t nest;
 static long double wide;
 
+/* Add 1, and let other threads run in between, now and then. */
+static void increment(long *sum, int i)
+{
+	long former = *sum;
+
+	if (i % 16 == 0)
+		sched_yield();
+	*sum = former + 1;
+}
+
 static void recurse(int depth, long *sum)
 {
 	omp_set_nest_lock(&nest);
-	++*sum;
+	increment(sum, *sum % 1000);
 	if (depth)
 		recurse(depth - 1, sum);
 	omp_unset_nest_lock(&nest);
@@ -33,28 +44,24 @@ int main(void)
 		long old;
 
 #pragma omp critical
-		unnamed++;
+		increment(&unnamed, i);
 #pragma omp critical(one)
 		{
 			first++;
 #pragma omp critical(two)
-			second++;
+			increment(&second, i);
 		}
 		omp_set_lock(&lock);
-		locked++;
+		increment(&locked, i);
 		omp_unset_lock(&lock);
 		while (!omp_test_lock(&lock))
 			;
-		tries++;
+		increment(&tries, i);
 		omp_unset_lock(&lock);
 		recurse(2, &nested);
 #pragma omp atomic
 		real += 0.5;
-#ifndef __clang__	/* clang calls libatomic, gcc locks */
 #pragma omp atomic
-#else
-#pragma omp critical(wide)
-#endif
 		wide += 0.25L;
 #pragma omp atomic
 		byte++;

@@ -49,7 +49,6 @@ int main(void)
 	ORDERED("omp for ordered schedule(guided)");
 	ORDERED("omp for ordered schedule(runtime)");
 	ORDERED("omp for ordered schedule(dynamic) nowait");
-	ORDERED("omp for ordered schedule(static, 3) nowait");
 	/* Iterations without the region, and a loop without iterations */
 #pragma omp parallel
 	{
