@@ -162,9 +162,10 @@ struct ko_pool {
  * @size: bytes of data, which begin at a multiple of 64 behind the task
  */
 struct ko_task *ko_task_create(size_t size);
+#define KO_TASK_ROOM	((sizeof(struct ko_task) + 63) / 64 * 64)
 static inline void *ko_task_room(struct ko_task *task)
 {
-	return (char *)task + (sizeof(*task) + 63) / 64 * 64;
+	return (char *)task + KO_TASK_ROOM;
 }
 
 /**

@@ -14,8 +14,7 @@
 
 struct ko_task *ko_task_create(size_t size)
 {
-	size_t bytes = (size_t)((char *)ko_task_room(NULL) - (char *)NULL) + size;
-	struct ko_task *task = ko_shared_alloc(64, (bytes + 63) / 64 * 64);
+	struct ko_task *task = ko_shared_alloc(64, KO_TASK_ROOM + size);
 
 	if (!task)
 		ko_fatal("no memory for a task of %zu bytes", size);

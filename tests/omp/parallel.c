@@ -85,7 +85,7 @@ int main(void)
 	omp_set_num_threads(2);
 	printf("max %d\n", omp_get_max_threads());
 	regions(5);
-	for (i = 0; i < 1000; i++)
+	for (i = 0; i < 200; i++)
 #pragma omp parallel reduction(+ : sum)
 		sum += i;
 	printf("sum %d\n", sum);

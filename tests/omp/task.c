@@ -99,13 +99,13 @@ int main(void)
 	{
 #pragma omp single
 		{
-			printf("fib %ld\n", fib(20));
+			printf("fib %ld\n", fib(14));
 #pragma omp taskgroup
-			leaves(7, &count);
+			leaves(5, &count);
 			seen = count;
 			printf("group %ld\n", seen);
-			printf("chain %d\n", chain(50));
-			printf("wavefront %ld\n", wavefront(20));
+			printf("chain %d\n", chain(20));
+			printf("wavefront %ld\n", wavefront(10));
 			printf("values %d\n", values());
 #pragma omp taskloop grainsize(7) shared(loop)
 			for (int i = 0; i < 1000; i++)
@@ -132,10 +132,10 @@ int main(void)
 #pragma omp taskwait
 			printf("final %d\n", final);
 #pragma omp task
-			leaves(6, &serial);
+			leaves(4, &serial);
 		}
 		/* The tasks complete at the barrier of single. */
-		if (serial != 729)
+		if (serial != 81)
 #pragma omp atomic
 			made++;
 	}
@@ -145,7 +145,7 @@ int main(void)
 	/* Every thread creates tasks, and the end of the region waits for them. */
 	count = 0;
 #pragma omp parallel num_threads(4)
-	leaves(5, &count);
+	leaves(3, &count);
 	printf("all %ld\n", count);
 	return 0;
 }
