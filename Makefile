@@ -52,12 +52,16 @@ else
 LENIENT := @rm -f $(B)/strict
 endif
 
-# libkdsm-reach has the readers of models and the search; libkdsm has the other folders.
+# libkdsm-reach has the readers of models and the search, libkdsm-omp runs OpenMP programs; libkdsm
+# has the other folders.
 REACH_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/reach/*.c))
 REACH_LIBS := -lexpat -lz
-LIB_OBJ := $(filter-out $(REACH_OBJ),$(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/*/*.c)))
+OMP_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/omp/*.c))
+LIB_OBJ := $(filter-out $(REACH_OBJ) $(OMP_OBJ),$(patsubst %.c,$(OBJ)/%.o,$(wildcard lib/*/*.c)))
 LIB_LIBS := -lgmp
-LIBS := libkdsm libkdsm-reach
+# libkdsm-omp takes the place of functions of libc, so there is no static one.
+STATIC := libkdsm libkdsm-reach
+LIBS := $(STATIC) libkdsm-omp
 TOOLS := $(filter-out common,$(notdir $(patsubst %/,%,$(wildcard tools/*/))))
 TOOL_BIN := $(addprefix $(B)/bin/,$(TOOLS))
 TOOL_LIBS := -Wl,--as-needed -lmnl -ljson-c -luuid -lsmartcols -lm
@@ -119,7 +123,8 @@ module:
 
 # --- user space -------------------------------------------------------------
 
-user: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/$l.a $(B)/lib/pkgconfig/$l.pc) $(TOOL_BIN)
+user: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/pkgconfig/$l.pc) $(STATIC:%=$(B)/lib/%.a) \
+	$(TOOL_BIN)
 
 # Changes when a compiler or a flag does, because objects made with others are stale then. WARN
 # changes no object.
@@ -154,6 +159,16 @@ $(B)/lib/libkdsm-reach.so.$(SOVERSION): $(REACH_OBJ) lib/libkdsm-reach.map $(B)/
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libkdsm-reach.map \
 		-o $@ $(REACH_OBJ) $(LDFLAGS) -L$(@D) -lkdsm $(REACH_LIBS) $(LIB_LIBS)
+
+# It defines names of other OpenMP runtimes, so only what it says is public is visible.
+$(OMP_OBJ): private ALL_CFLAGS += -fvisibility=hidden
+
+# It has a copy of libkdsm, which calls malloc() of libc, while the program calls that of the library.
+OMP_WRAP := malloc calloc realloc aligned_alloc free
+$(B)/lib/libkdsm-omp.so.$(SOVERSION): $(OMP_OBJ) $(B)/lib/libkdsm.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions -Wl,--exclude-libs,ALL \
+		$(OMP_WRAP:%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS)
 
 $(B)/lib/%.so: $(B)/lib/%.so.$(SOVERSION)
 	ln -sf $(<F) $@
@@ -333,8 +348,26 @@ $(B)/counts/%: $(OBJ)/tests/counts/%.o $(B)/lib/libkdsm.a
 .PHONY: counts
 counts: $(COUNTS)
 
+# OpenMP programs, unchanged, by both compilers: with libkdsm-omp, and with the compiler's own runtime
+OMP_TESTS := $(patsubst tests/omp/%.c,%,$(wildcard tests/omp/*.c))
+OMP_BIN := $(OMP_TESTS:%=$(B)/omp/%-gcc) $(OMP_TESTS:%=$(B)/omp/%-gcc-own)
+define openmp
+$(B)/omp/%-$(1).o: tests/omp/%.c
+	@mkdir -p $$(@D)
+	$(1) -fopenmp -O2 -g $$(OMP_FLAGS) -c -o $$@ $$<
+
+$(B)/omp/%-$(1)-own: $(B)/omp/%-$(1).o
+	$(1) -fopenmp -o $$@ $$< -latomic
+
+$(B)/omp/%-$(1): $(B)/omp/%-$(1).o $(B)/lib/libkdsm-omp.so
+	$(1) -o $$@ $$< -L$(B)/lib -lkdsm-omp -Wl,-rpath,'$$$$ORIGIN/../lib'
+endef
+$(foreach c,gcc clang,$(eval $(call openmp,$(c))))
+# Its instructions would be atomic on one node only.
+$(B)/omp/heap-gcc.o: private OMP_FLAGS := -fno-inline-atomics
+
 .PHONY: tests
-tests: user programs counts $(UNIT_BIN) $(GUEST_BIN) $(SEARCH_BIN)
+tests: user programs counts $(UNIT_BIN) $(GUEST_BIN) $(SEARCH_BIN) $(OMP_BIN)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 

@@ -170,7 +170,7 @@ static int kdsm_args_segments(struct kdsm_region_open *args)
 static int kdsm_ioctl_region_open(struct file *file, void __user *user)
 {
 	const u32 flags = KDSM_REGION_CREATE | KDSM_REGION_EXCL | KDSM_REGION_KEEP |
-			  KDSM_REGION_CONTIGUOUS;
+			  KDSM_REGION_CONTIGUOUS | KDSM_REGION_AT;
 	struct kdsm_file *kfile = file->private_data;
 	struct kdsm_region_open args;
 	u32 argsz;

@@ -17,7 +17,7 @@
 #include <kdsm/uapi_netlink.h>
 
 #define KDSM_WIRE_MAGIC		0x4d53444bU	/* "KDSM" */
-#define KDSM_WIRE_VERSION	15
+#define KDSM_WIRE_VERSION	16
 
 /*
  * Peers prove to each other that they know a key of the cluster (fabric/secret.c):
@@ -285,6 +285,7 @@ struct kdsm_wire_open {
 	__le32 flags;		/* KDSM_REGION_* */
 	__le32 policy;
 	__le64 size;
+	__le64 base;		/* with KDSM_REGION_AT: the address that the creator chooses */
 	struct kdsm_wire_segments segments;
 	__le32 mode;
 	__le32 uid;

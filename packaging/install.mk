@@ -26,7 +26,7 @@ pages = $(foreach s,$(1),$(call put,644,$(mandir)/man$(s),$(wildcard Documentati
 
 FILES_lib = $(call put,755,$(libdir),$(LIBS:%=$(B)/lib/%.so.$(SOVERSION))) \
 	$(foreach l,$(LIBS),link:$(l).so.$(SOVERSION):$(libdir)/$(l).so) \
-	$(call put,644,$(libdir),$(LIBS:%=$(B)/lib/%.a)) \
+	$(call put,644,$(libdir),$(STATIC:%=$(B)/lib/%.a)) \
 	$(call put,644,$(libdir)/pkgconfig,$(LIBS:%=$(B)/lib/pkgconfig/%.pc)) \
 	$(call put,644,$(includedir)/kdsm,$(wildcard lib/include/kdsm/*.h* uapi/kdsm/*.h)) \
 	$(call pages,3)
@@ -58,7 +58,7 @@ each = set -e; for file in $(FILES_$(1)); do \
 		$(2); \
 	done
 
-install-lib: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/$l.a $(B)/lib/pkgconfig/$l.pc)
+install-lib: $(foreach l,$(LIBS),$(B)/lib/$l.so $(B)/lib/pkgconfig/$l.pc) $(STATIC:%=$(B)/lib/%.a)
 install-tools: $(TOOL_BIN)
 install-lib install-python install-tools install-doc: install-%:
 	@$(call each,$*,if [ $$mode = link ]; then ln -sfn "$$source" "$$target"; \

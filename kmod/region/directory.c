@@ -26,13 +26,6 @@
 #include "compat.h"
 #include "internal.h"
 
-/*
- * Addresses of regions, the same in every program. They lie above the addresses that the
- * loader uses for position-independent programs with sanitizers, and below the stacks of
- * such programs.
- */
-#define KDSM_ARENA_START	0x200000000000ULL
-#define KDSM_ARENA_END		0x500000000000ULL
 /* Upper bound of the number of regions of a cluster */
 #define KDSM_REGIONS_MAX	4096
 
@@ -420,8 +413,9 @@ static u64 kdsm_part_size(const struct kdsm_wire_open *open, unsigned int parts)
 }
 
 /*
- * Find an address for size bytes: the first fit, in units of chunks. The list is ordered by
- * base, and the caller inserts the new entry before *before. Returns 0 if there is no room.
+ * Find an address for size bytes: the first fit, in units of chunks. The list is ordered by base,
+ * except for regions whose creators chose it, and the caller inserts the new entry before *before.
+ * Returns 0 if there is no room.
  */
 static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size,
 			  struct list_head **before)
@@ -432,6 +426,8 @@ static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size,
 	list_for_each_entry(entry, &directory->entries, link) {
 		u64 start = le64_to_cpu(entry->region.base);
 
+		if (start < KDSM_ARENA_START || start >= KDSM_ARENA_END)
+			continue;
 		if (start - base >= size)
 			break;
 		base = ALIGN(start + le64_to_cpu(entry->region.part_size) *
@@ -441,6 +437,15 @@ static u64 kdsm_find_base(struct kdsm_directory *directory, u64 size,
 	}
 	*before = &entry->link;
 	return KDSM_ARENA_END - base >= size ? base : 0;
+}
+
+/* Whether a creator may choose the address: the directory must not give it to other regions. */
+static bool kdsm_base_sane(u64 base, u64 size)
+{
+	u64 end;
+
+	return base && PAGE_ALIGNED(base) && !check_add_overflow(base, size, &end) &&
+	       end <= TASK_SIZE_MAX && (end <= KDSM_ARENA_START || base >= KDSM_ARENA_END);
 }
 
 static u32 kdsm_find_id(struct kdsm_directory *directory)
@@ -481,7 +486,13 @@ static int kdsm_entry_create(struct kdsm_directory *directory,
 
 	if (list_count_nodes(&directory->entries) >= KDSM_REGIONS_MAX)
 		return -ENOSPC;
-	base = kdsm_find_base(directory, part * parts, &before);
+	base = le64_to_cpu(open->base);
+	if (!(open->flags & cpu_to_le32(KDSM_REGION_AT)))
+		base = kdsm_find_base(directory, part * parts, &before);
+	else if (kdsm_base_sane(base, part * parts))
+		before = &directory->entries;
+	else
+		return -EINVAL;
 	if (!base)
 		return -ENOSPC;
 
@@ -526,6 +537,7 @@ static bool kdsm_entry_fits(const struct kdsm_entry *entry,
 	       !memcmp(segments->list, entry->region.segments.list,
 		       le32_to_cpu(segments->count) * sizeof(segments->list[0])) &&
 	       open->policy == entry->region.policy &&
+	       (!(open->flags & cpu_to_le32(KDSM_REGION_AT)) || open->base == entry->region.base) &&
 	       !((open->flags ^ entry->region.flags) & cpu_to_le32(KDSM_REGION_CONTIGUOUS)) &&
 	       kdsm_part_size(open, parts) == le64_to_cpu(entry->region.part_size);
 }

@@ -188,6 +188,7 @@ struct kdsm_region {
 	uint8_t *base;			/* start of the mapping */
 	size_t length;			/* length of the mapping, in bytes */
 	uint64_t address;		/* device: the address that the mapping must have */
+	uint64_t window;		/* bytes to map, in place of what is there; 0: all */
 	struct kdsm_memory *memory;	/* local backend only */
 	struct kdsm_spin spin;		/* for waits for words of the part */
 	struct kdsm_lock_word *lock_words;	/* NULL until the first lock is opened */
@@ -195,6 +196,23 @@ struct kdsm_region {
 	unsigned int refs;
 	struct kdsm_region *next;
 };
+
+/* ---- region.c ---- */
+
+/**
+ * kd_region_open_over() - open a region and map its beginning in place of what is mapped there
+ * @kdsm: the cluster
+ * @name: of the region
+ * @attr: as of kdsm_region_open(), with an address
+ * @window: bytes to map, whole pages
+ * @region: filled in
+ *
+ * Closing the region leaves nothing at these addresses.
+ *
+ * Return: as kdsm_region_open().
+ */
+int kd_region_open_over(struct kdsm *kdsm, const char *name, const struct kdsm_region_attr *attr,
+			uint64_t window, struct kdsm_region **region);
 
 /* ---- error.c ---- */
 

@@ -147,10 +147,10 @@ static void device_unbind(struct kdsm_region *region)
 static int device_map(struct kdsm_region *region)
 {
 	int prot = PROT_READ | (region->writable ? PROT_WRITE : 0);
-	size_t length = region->size;
-	void *base;
+	size_t length = region->window ? region->window : region->size;
+	void *base = region->window ? (void *)(uintptr_t)region->address : NULL;
 
-	base = mmap(NULL, length, prot, MAP_SHARED, region->fd, 0);
+	base = mmap(base, length, prot, MAP_SHARED | (base ? MAP_FIXED : 0), region->fd, 0);
 	if (base == MAP_FAILED)
 		/*
 		 * The module maps a region at one fixed address only, and this process

@@ -144,6 +144,11 @@ static int attr_check(struct kdsm_region_open *arg)
 	/* Bound by the address space of a program, with some room for arithmetic. */
 	if (arg->size > (uint64_t)SIZE_MAX / 4 || arg->size > 1ULL << 46)
 		return -EFBIG;
+	if (!(arg->flags & KDSM_REGION_AT))
+		arg->base = 0;
+	else if (!arg->base || arg->base % 4096 ||
+		 (arg->base < KDSM_ARENA_END && arg->base + arg->size > KDSM_ARENA_START))
+		return -EINVAL;
 	block = arg->segments > 1 ? HUGE_PAGE : arg->block_size;
 	arg->part_size = (arg->size + block - 1) & ~(block - 1);
 	return 0;
@@ -257,6 +262,7 @@ static int memory_open(struct kdsm *kdsm, struct kdsm_region_open *arg,
 		if (memory && (memory->made.part_size != arg->part_size ||
 			       !kdsm_segments_equal(&memory->made, arg) ||
 			       memory->made.policy != arg->policy ||
+			       (arg->base && memory->made.base != arg->base) ||
 			       (memory->made.flags ^ arg->flags) & KDSM_REGION_CONTIGUOUS))
 			return -EINVAL;
 		if (!memory) {
@@ -328,11 +334,18 @@ static int local_map(struct kdsm_region *region)
 		return 0;
 	}
 	if (memory->made.base) {
+		if (region->window)
+			length = region->window;
+		flags |= region->window ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 		base = mmap((void *)memory->made.base, length, PROT_READ | PROT_WRITE,
-			    flags | MAP_NORESERVE | MAP_FIXED_NOREPLACE, region->fd, 0);
+			    flags | MAP_NORESERVE, region->kdsm->alone ? -1 : region->fd, 0);
 		if (base == MAP_FAILED)
 			return errno == EEXIST ? -EADDRINUSE : -errno;
 		use_base(region, base, length);
+		if (region->kdsm->alone) {
+			memory->base = base;
+			memory->length = length;
+		}
 		return 0;
 	}
 	space = mmap(NULL, length + HUGE_PAGE, PROT_NONE,

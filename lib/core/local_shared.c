@@ -23,9 +23,6 @@
 #include <unistd.h>
 #include "internal.h"
 
-/* As of the module's regions. The program and its libraries are elsewhere. */
-#define FIRST_ADDRESS	UINT64_C(0x200000000000)
-#define LAST_ADDRESS	UINT64_C(0x500000000000)
 /* Regions begin at multiples of a huge page. */
 #define ALIGNMENT	(UINT64_C(2) << 20)
 
@@ -230,14 +227,14 @@ int kd_shared_find(struct kd_shared *shared, const char *name, int *fd,
 /* Take addresses of length bytes. Caller holds the lock of names. */
 static int take_address(struct kd_shared *shared, uint64_t length, uint64_t *address)
 {
-	uint64_t next = FIRST_ADDRESS;
+	uint64_t next = KDSM_ARENA_START;
 	ssize_t n = pread(shared->names, &next, sizeof(next), 0);
 
 	if (n && n != sizeof(next))
 		return -EIO;
 	*address = next;
 	next += (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	if (next > LAST_ADDRESS)
+	if (next > KDSM_ARENA_END)
 		return -ENOMEM;
 	return pwrite(shared->names, &next, sizeof(next), 0) == sizeof(next) ? 0 : -EIO;
 }
@@ -247,11 +244,14 @@ int kd_shared_make(struct kd_shared *shared, struct kdsm_region_open *made, uint
 {
 	char file[FILE_NAME];
 	uint64_t base;
-	int ret = take_address(shared, length, &base), fd;
+	int ret = 0, fd;
 
-	if (ret)
-		return ret;
-	made->base = base;
+	if (!made->base) {
+		ret = take_address(shared, length, &base);
+		if (ret)
+			return ret;
+		made->base = base;
+	}
 	file_name(file, made->name);
 	fd = openat(shared->folder, file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    0600);

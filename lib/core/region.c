@@ -39,6 +39,10 @@ static int region_arg(struct kdsm_region_open *arg, const char *name,
 		memcpy(arg->segment, own.segments, arg->segments * sizeof(arg->segment[0]));
 	arg->policy = own.policy ? own.policy : KDSM_POLICY_PARTITIONED;
 	arg->mode = own.mode;
+	if (own.address) {
+		arg->flags |= KDSM_REGION_AT;
+		arg->base = own.address;
+	}
 	return 0;
 }
 
@@ -69,13 +73,19 @@ static int explain_invalid(const struct kdsm_region_open *arg)
 		return kd_because(-EINVAL,
 				  "region \"%s\": only a coherent region has segments and KDSM_REGION_CONTIGUOUS",
 				  name);
+	if (arg->flags & KDSM_REGION_AT &&
+	    (arg->base % 4096 || (arg->base < KDSM_ARENA_END &&
+				  arg->base + arg->size > KDSM_ARENA_START)))
+		return kd_because(-EINVAL,
+				  "region \"%s\": address %#llx is not that of a page outside of %#llx to %#llx",
+				  name, arg->base, KDSM_ARENA_START, KDSM_ARENA_END);
 	copy = *arg;
 	if (arg->segments && kdsm_segments_check(&copy))
 		return kd_because(-EINVAL,
 				  "region \"%s\": the segments do not begin at 0, do not ascend in steps of 2 MiB within the region, or have invalid block sizes",
 				  name);
 	return kd_because(-EINVAL,
-			  "region \"%s\" exists with another size, block size, segments, policy or KDSM_REGION_CONTIGUOUS",
+			  "region \"%s\" exists with another size, block size, segments, policy, address or KDSM_REGION_CONTIGUOUS",
 			  name);
 }
 
@@ -164,8 +174,8 @@ static int region_bind(struct kdsm *kdsm, struct kdsm_region_open *arg,
 	return 0;
 }
 
-int kdsm_region_open(struct kdsm *kdsm, const char *name,
-		     const struct kdsm_region_attr *attr, struct kdsm_region **out)
+int kd_region_open_over(struct kdsm *kdsm, const char *name, const struct kdsm_region_attr *attr,
+			uint64_t window, struct kdsm_region **out)
 {
 	static uint64_t serial;
 	struct kdsm_region_open arg, asked;
@@ -182,6 +192,7 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 		return kd_no_reason(-ENOMEM);
 	memcpy(region->name, arg.name, sizeof(region->name));
 	region->kdsm = kdsm;
+	region->window = window;
 	region->backend = kdsm->backend;
 	region->node = kdsm->node;
 	region->serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
@@ -194,6 +205,12 @@ int kdsm_region_open(struct kdsm *kdsm, const char *name,
 	if (*out != region)
 		free(region);
 	return explain(ret, &asked);
+}
+
+int kdsm_region_open(struct kdsm *kdsm, const char *name,
+		     const struct kdsm_region_attr *attr, struct kdsm_region **out)
+{
+	return kd_region_open_over(kdsm, name, attr, 0, out);
 }
 
 void kdsm_region_close(struct kdsm_region *region)

@@ -63,7 +63,7 @@ static void conventions(int file, const struct spec *spec)
 			      spec->size;
 	char *arg = lone_page();
 	uint32_t flags = spec->number == KDSM_IOC_SUBMIT ? KDSM_SUBMIT_WAIT << 1 :
-			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_CONTIGUOUS << 1 :
+			 spec->number == KDSM_IOC_REGION_OPEN ? KDSM_REGION_AT << 1 :
 			 spec->number == KDSM_IOC_LOCK_OPEN ? KDSM_LOCK_EXCL << 1 :
 			 spec->number == KDSM_IOC_LOCK ? KDSM_LOCK_READ << 1 :
 			 spec->number == KDSM_IOC_LOCK_INFO ? KDSM_LOCK_NEXT << 1 : 1;
@@ -207,6 +207,7 @@ static void bad_fields(int file)
 	TRY("block size 2 GiB", block_size, 1U << 31, -EINVAL);
 	TRY("two segments, partitioned", segments, 2, -EINVAL);
 	TRY("CONTIGUOUS, partitioned", flags, good.flags | KDSM_REGION_CONTIGUOUS, -EINVAL);
+	TRY("AT, no address", flags, good.flags | KDSM_REGION_AT, -EINVAL);
 	TRY("mode 01000", mode, 01000, -EINVAL);
 	TRY("mode -1", mode, UINT32_MAX, -EINVAL);
 	TRY("size 2^64 - 1", size, UINT64_MAX, -EFBIG);

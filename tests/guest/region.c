@@ -614,6 +614,39 @@ static void region_many(void)
 	}
 }
 
+/* The creator may choose the address; the directory gives others as before. */
+static void region_address(void)
+{
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr), .size = 8192, .policy = KDSM_POLICY_STRICT,
+		.address = KDSM_ARENA_END + 0x123000,
+	};
+	struct kdsm_region *region, *other;
+	uint64_t *words;
+
+	CHECK_IS(kdsm_region_open(kdsm, "at", &attr, &region), 0);
+	CHECK(region && kdsm_region_address(region) == (void *)(uintptr_t)attr.address);
+	words = (void *)(uintptr_t)attr.address;
+	if (region)
+		__atomic_add_fetch(&words[1000], 1, __ATOMIC_SEQ_CST);
+	attr.address += 4096;
+	CHECK_IS(kdsm_region_open(kdsm, "at", &attr, &other), -EINVAL);
+	attr.address = 0;
+	CHECK_IS(kdsm_region_open(kdsm, "beside", &attr, &other), 0);
+	CHECK(other && (uintptr_t)kdsm_region_address(other) >= KDSM_ARENA_START &&
+	      (uintptr_t)kdsm_region_address(other) < KDSM_ARENA_END);
+	meet();
+	if (region)
+		CHECK_IS(words[1000], nodes);
+	meet();
+	kdsm_region_close(other);
+	kdsm_region_close(region);
+	attr.address = KDSM_ARENA_START - 4096;
+	CHECK_IS(kdsm_region_open(kdsm, "high", &attr, &region), -EINVAL);
+	attr.address = KDSM_ARENA_END - 4096;
+	CHECK_IS(kdsm_region_open(kdsm, "low", &attr, &region), -EINVAL);
+}
+
 static const struct guest_test tests[] = {
 #define TEST(name) { #name, name }
 	TEST(region_create_together),
@@ -629,6 +662,7 @@ static const struct guest_test tests[] = {
 	TEST(region_mapping),
 	TEST(region_killed),
 	TEST(region_many),
+	TEST(region_address),
 	{ NULL, NULL },
 };
 

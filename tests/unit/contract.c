@@ -132,7 +132,7 @@ static void texts_of_regions(void **state)
 	attr.policy = 0;
 	attr.size = 2 * UNIT_PART;
 	fails(-EINVAL, kdsm_region_open(kdsm, "unit", &attr, &r),
-	      "region \"unit\" exists with another size, block size, segments, policy or KDSM_REGION_CONTIGUOUS");
+	      "region \"unit\" exists with another size, block size, segments, policy, address or KDSM_REGION_CONTIGUOUS");
 	attr.flags = KDSM_REGION_EXCL;
 	fails(-EEXIST, kdsm_region_open(kdsm, "unit", &attr, &r), "region \"unit\" exists");
 	attr.flags = 0;

@@ -205,6 +205,31 @@ static void last_close(void **state)
 	assert_int_equal(kdsm_region_open(unit->kdsm, "long", NULL, &region), -ENOENT);
 }
 
+/* The creator may choose the address, outside of those of which kdsm chooses. */
+static void address(void **state)
+{
+	struct unit *unit = *state;
+	struct kdsm_region_attr attr = {
+		.argsz = sizeof(attr), .size = 8192, .policy = KDSM_POLICY_STRICT,
+		.address = KDSM_ARENA_END + 0x123000,
+	};
+	struct kdsm_region *region;
+
+	assert_int_equal(kdsm_region_open(unit->kdsm, "at", &attr, &region), 0);
+	assert_ptr_equal(kdsm_region_address(region), (void *)(uintptr_t)attr.address);
+	attr.address += 4096;
+	assert_int_equal(try_open(unit->kdsm, "at", attr), -EINVAL);
+	attr.address = 0;
+	assert_int_equal(try_open(unit->kdsm, "at", attr), 0);
+	kdsm_region_close(region);
+	attr.address = KDSM_ARENA_START - 4096;
+	assert_int_equal(try_open(unit->kdsm, "at", attr), -EINVAL);
+	attr.address = KDSM_ARENA_END - 4096;
+	assert_int_equal(try_open(unit->kdsm, "at", attr), -EINVAL);
+	attr.address = KDSM_ARENA_END + 1;
+	assert_int_equal(try_open(unit->kdsm, "at", attr), -EINVAL);
+}
+
 static void destroy(void **state)
 {
 	struct unit *unit = *state;
@@ -352,6 +377,7 @@ int main(void)
 		unit_case(bad_segments),
 		unit_case(names),
 		unit_case(last_close),
+		unit_case(address),
 		unit_case(destroy),
 		unit_case(kept_until_close),
 		unit_case(over_fork),

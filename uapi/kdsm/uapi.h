@@ -133,6 +133,11 @@ struct kdsm_region_segment {
  * KDSM_REGION_CONTIGUOUS must be those of an existing region. Without CREATE, these fields and mode
  * are ignored on input.
  *
+ * With KDSM_REGION_AT, which needs CREATE, the creator chooses the address: base is a multiple of
+ * the size of a page, and the region is outside of KDSM_ARENA_START to KDSM_ARENA_END, the
+ * addresses of which the module chooses. Such regions may overlap; a program can then map only one
+ * of them. An existing region must have this base.
+ *
  * Blocks are the units in which nodes share a coherent region. Small blocks suit neighbouring data
  * that different nodes write, large blocks suit data that a node uses as a whole. A region with
  * both has 2 to KDSM_MAX_SEGMENTS segments. Their offsets ascend: the first offset is 0, and the
@@ -151,7 +156,7 @@ struct kdsm_region_segment {
  *		not printable ASCII; another flag is given without CREATE; size is 0; policy,
  *		block size, a segment or mode is invalid; block_size is neither 0 nor that of
  *		the first segment; CONTIGUOUS or more than one segment is given for a
- *		partitioned region; or the region exists with other attributes
+ *		partitioned region; base is invalid; or the region exists with other attributes
  *   -ENOENT	there is no such region (without CREATE)
  *   -EEXIST	the region exists (with EXCL)
  *   -EACCES	mode, owner and group of the region forbid it
@@ -179,7 +184,9 @@ struct kdsm_region_open {
 	__u64 part_size;	/* (out) of each part, a multiple of block_size; coherent: of
 				 * the whole region
 				 */
-	__u64 base;		/* (out) address of the mapping, in every process */
+	__u64 base;		/* (out) address of the mapping, in every process; with
+				 * KDSM_REGION_AT also the address that the creator wants
+				 */
 	__u32 segments;		/* number in segment[]; 0: one, of block_size; (out) at least 1 */
 	__u32 nodes;		/* (out) that take part in the region: numbers 0 to nodes - 1 */
 	struct kdsm_region_segment segment[KDSM_MAX_SEGMENTS];	/* (out) */
@@ -192,6 +199,15 @@ struct kdsm_region_open {
 #define KDSM_REGION_EXCL	(1U << 1)
 #define KDSM_REGION_KEEP	(1U << 2)	/* survives its last close */
 #define KDSM_REGION_CONTIGUOUS	(1U << 3)	/* coherent: blocks of a home are neighbours */
+#define KDSM_REGION_AT		(1U << 4)	/* the creator chooses base */
+
+/*
+ * The addresses of which the module chooses those of regions. They lie above the addresses that the
+ * loader uses for position-independent programs with sanitizers, and below the stacks of such
+ * programs, and below other position-independent programs.
+ */
+#define KDSM_ARENA_START	0x200000000000ULL
+#define KDSM_ARENA_END		0x500000000000ULL
 
 #define KDSM_CYCLE_BLOCKS	512
 

@@ -146,6 +146,12 @@ struct kdsm_region_attr {
 	 */
 	const struct kdsm_region_segment *segments;
 	uint32_t segment_count;	/* at most KDSM_MAX_SEGMENTS; 0: all blocks have block_size */
+	/*
+	 * Address of the mapping in every process, a multiple of the size of a page, so that the
+	 * region is outside of KDSM_ARENA_START to KDSM_ARENA_END; 0: the module chooses one in
+	 * there. The creator knows that no process needs the addresses for something else.
+	 */
+	uint64_t address;
 };
 
 /*
@@ -154,10 +160,10 @@ struct kdsm_region_attr {
  *
  * With attr, the call creates the region if it does not exist. All processes of a job
  * may call it at the same time: one creates, the others open. An existing region must
- * have the size, block_size, segments, policy and KDSM_REGION_CONTIGUOUS of attr (-EINVAL); its
- * mode and its KDSM_REGION_KEEP do not change. New memory is zero. With attr NULL the region must
- * exist, and a caller that may only read the region gets it read-only: puts and atomics
- * fail with -EACCES.
+ * have the size, block_size, segments, policy, KDSM_REGION_CONTIGUOUS and address, unless it
+ * is 0, of attr (-EINVAL); its mode and its KDSM_REGION_KEEP do not change. New memory is zero.
+ * With attr NULL the region must exist, and a caller that may only read the region gets it
+ * read-only: puts and atomics fail with -EACCES.
  *
  * If this struct kdsm already has the region open, the call returns the same pointer.
  * The region then stays open until kdsm_region_close() has been called once for each
