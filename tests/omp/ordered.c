@@ -2,7 +2,7 @@
 /* Ordered regions run in the order of iterations, with every schedule, also in loops in a row. */
 #include <stdio.h>
 
-#define ROUNDS	20
+#define ROUNDS	5
 
 static int order[ROUNDS][100], n[ROUNDS];
 
