@@ -27,8 +27,12 @@ void ko_warn(const char *format, ...)
 
 void ko_fatal(const char *format, ...)
 {
+	static bool ended;
 	va_list list;
 
+	/* Threads of a team meet the same error together: one message suffices. */
+	while (__atomic_exchange_n(&ended, true, __ATOMIC_SEQ_CST))
+		pause();
 	va_start(list, format);
 	print(format, list);
 	va_end(list);
