@@ -24,6 +24,9 @@ extern unsigned int ko_members, ko_rank;
 extern struct ko_shared *ko_shared;
 extern struct kdsm_job *ko_job;
 
+/* Join the job, with so many bytes of memory, and open the region of policy strict. Collective. */
+void ko_span_join(uint64_t memory);
+
 /**
  * ko_round() - meet all members, and see what they wrote
  * @own: what this member contributes; one thread of the member calls at a time
