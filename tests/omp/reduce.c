@@ -11,7 +11,6 @@ struct pair {
 	initializer(omp_priv = { 0, 0 })
 
 static long global;
-static double list[8];
 
 int main(void)
 {
@@ -19,6 +18,8 @@ int main(void)
 	unsigned int both = ~0U, any = 0, odd = 0;
 	int all = 1, some = 0, round, wrong = 0, i, j;
 	struct pair pair = { 5, 5 };
+	/* Not static: clang 14 adds to a static array itself, and not to the copy of the thread. */
+	double list[8] = { 0 };
 	float real = 0;
 
 	for (round = 0; round < 20; round++)
@@ -50,7 +51,7 @@ int main(void)
 #pragma omp for reduction(+ : list[:8])
 		for (i = 0; i < 80; i++)
 			list[i % 8] += i;
-		if (list[3] != 380 * (j + 1))
+		if (list[3] != 390 * (j + 1))
 #pragma omp atomic
 			wrong++;
 #pragma omp barrier
