@@ -2,9 +2,9 @@
 /*
  * A node loses all others, one of which holds a lock whose home is here. The other nodes lose only
  * the packets that they send (mute.h). A thread of this node gets the lock within bounded time. The
- * home must find out where the lock is, and asks one dead node after another, for seconds. Meanwhile
- * this node repeats its own request from time to time only: the work has a high priority, and once
- * kept the processor from everything else, so that living nodes counted as dead, too.
+ * home must find out where the lock is, and asks one dead node after another, for seconds.
+ * Meanwhile this node repeats its own request from time to time only: the work has a high priority,
+ * and once kept the processor from everything else, so that living nodes counted as dead, too.
  */
 #include <errno.h>
 #include <stdint.h>
