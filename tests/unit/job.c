@@ -480,9 +480,10 @@ static int lose_member(struct member *member)
 	/* Some wait, and some compute. */
 	if (member->rank % 2)
 		CHECK(kdsm_job_barrier(member->job) == -EOWNERDEAD);
-	for (i = 0; i < 400 && !__atomic_load_n(&member->told, __ATOMIC_SEQ_CST); i++)
+	for (i = 0; i < 800 && !__atomic_load_n(&member->told, __ATOMIC_SEQ_CST); i++)
 		kd_sleep(50 * MS);
-	CHECK(kdsm_now() - begin < 10 * S);
+	/* On a busy host a heart may pause for seconds. */
+	CHECK(kdsm_now() - begin < 30 * S);
 	CHECK(kdsm_job_barrier(member->job) == -EOWNERDEAD);
 	return kdsm_job_leave(member->job);
 }
@@ -494,7 +495,7 @@ static void dead_member(void **state)
 
 	(void)state;
 	for (victim = 0; victim < 4; victim++) {
-		run(3, counts, false, 2 * S, lose_member);
+		run(3, counts, false, 4 * S, lose_member);
 		snprintf(text, sizeof(text), "rank %u (process", victim);
 		all_told(text, victim);
 	}
