@@ -35,7 +35,7 @@ class RegionAttr(Structure):
     c_name = "kdsm_region_attr"
     _fields_ = [("argsz", c_size_t), ("size", c_uint64), ("block_size", c_uint32),
                 ("policy", c_uint32), ("mode", c_uint32), ("flags", c_uint32),
-                ("segments", c_void_p), ("segment_count", c_uint32)]
+                ("segments", c_void_p), ("segment_count", c_uint32), ("address", c_uint64)]
 
 
 class Counts(Structure):
