@@ -19,7 +19,7 @@
 #define SECOND	1000000000ULL
 #define LOCKS	16
 #define LIMIT	60	/* of the wait, in s */
-#define MOST	1000	/* requests in that time */
+#define MOST	10000	/* requests in that time */
 
 static struct kdsm *kdsm;
 static struct kdsm_region *region;
