@@ -291,11 +291,7 @@ int kdsm_accept_proved(struct kdsm_connection *connection, const void *proof,
 	}
 	kdsm_peer_greeted(peer, connection->incarnation,
 			  le32_to_cpu(connection->hello.given_up));
-	/*
-	 * The peer is up, and probably reachable: do not show it as down, and let this node connect
-	 * without waiting for the back-off.
-	 */
-	cmpxchg(&peer->state, KDSM_PEER_DOWN, KDSM_PEER_IDLE);
+	/* The peer is reachable: let this node connect without waiting for the back-off. */
 	WRITE_ONCE(peer->retry_at, jiffies);
 	kdsm_accept_replaces(peer, connection->queue);
 	return kdsm_stranger_admit(connection);

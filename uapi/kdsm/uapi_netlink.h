@@ -225,7 +225,7 @@ enum kdsm_peer_state {
 	KDSM_PEER_IDLE = 0,	/* not used yet */
 	KDSM_PEER_CONNECTING,
 	KDSM_PEER_UP,
-	KDSM_PEER_DOWN,		/* no answer to the last attempt, nor a connection since */
+	KDSM_PEER_DOWN,		/* did not answer the last attempt */
 	KDSM_PEER_SELF,
 };
 
