@@ -199,6 +199,13 @@ struct kdsm_region {
 
 /* ---- region.c ---- */
 
+/* Whether a creator may choose arg->base; arg->size is not too large for an address. */
+static inline bool kd_base_allowed(const struct kdsm_region_open *arg)
+{
+	return arg->base && !(arg->base % 4096) &&
+	       (arg->base >= KDSM_ARENA_END || arg->base + arg->size <= KDSM_ARENA_START);
+}
+
 /**
  * kd_region_open_over() - open a region and map its beginning in place of what is mapped there
  * @kdsm: the cluster

@@ -146,8 +146,7 @@ static int attr_check(struct kdsm_region_open *arg)
 		return -EFBIG;
 	if (!(arg->flags & KDSM_REGION_AT))
 		arg->base = 0;
-	else if (!arg->base || arg->base % 4096 ||
-		 (arg->base < KDSM_ARENA_END && arg->base + arg->size > KDSM_ARENA_START))
+	else if (!kd_base_allowed(arg))
 		return -EINVAL;
 	block = arg->segments > 1 ? HUGE_PAGE : arg->block_size;
 	arg->part_size = (arg->size + block - 1) & ~(block - 1);

@@ -73,9 +73,7 @@ static int explain_invalid(const struct kdsm_region_open *arg)
 		return kd_because(-EINVAL,
 				  "region \"%s\": only a coherent region has segments and KDSM_REGION_CONTIGUOUS",
 				  name);
-	if (arg->flags & KDSM_REGION_AT &&
-	    (arg->base % 4096 || (arg->base < KDSM_ARENA_END &&
-				  arg->base + arg->size > KDSM_ARENA_START)))
+	if (arg->flags & KDSM_REGION_AT && !kd_base_allowed(arg))
 		return kd_because(-EINVAL,
 				  "region \"%s\": address %#llx is not that of a page outside of %#llx to %#llx",
 				  name, arg->base, KDSM_ARENA_START, KDSM_ARENA_END);

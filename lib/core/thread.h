@@ -60,6 +60,16 @@ struct kd_scheduler {
 /* The scheduler of the virtual run that the calling thread executes, or NULL */
 extern _Thread_local const struct kd_scheduler *kd_scheduler;
 
+/* Tell the processor that this thread looks at memory again and again. */
+static inline void kd_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 /* Returns the time of a clock of the system, in ns. */
 static inline uint64_t kd_system_time(clockid_t clock)
 {

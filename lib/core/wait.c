@@ -17,15 +17,6 @@ static uint64_t load_word(const struct kdsm_region *region, uint64_t offset)
 	return __atomic_load_n(kdsm_word(region, offset), __ATOMIC_SEQ_CST);
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /*
  * The limit doubles when polling succeeded and halves when it did not. Long waits therefore
  * soon waste little time, and short waits make no system call. Threads update the limit
@@ -45,7 +36,7 @@ bool kdsm_spin(struct kdsm_spin *spin, uint64_t timeout, bool (*done)(const void
 	begin = kdsm_now();
 	do {
 		for (i = 0; i < SPIN_LOOKS && !paid; i++) {
-			relax();
+			kd_relax();
 			paid = done(what);
 		}
 	} while (!paid && kdsm_now() - begin < (most < timeout ? most : timeout));

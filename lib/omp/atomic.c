@@ -67,18 +67,21 @@ static uint64_t heap_cas(void *at, unsigned int size, uint64_t expected, uint64_
 
 #define NAME(operation, size)	__asm__("__atomic_" #operation "_" #size)
 
-/* An operation that computes a new value from the old one; the first form returns the old one. */
-#define MODIFY(size, type, operation, expression) \
-	KO_PUBLIC type fetch_##operation##_##size(type *at, type by, int order) \
-		NAME(fetch_##operation, size); \
-	KO_PUBLIC type fetch_##operation##_##size(type *at, type by, int order) \
+/* A function that stores a value computed from the old one, was, and returns the old one */
+#define UPDATE(size, type, name, expression) \
+	KO_PUBLIC type name##_##size(type *at, type by, int order) NAME(name, size); \
+	KO_PUBLIC type name##_##size(type *at, type by, int order) \
 	{ \
 		type was = load_##size(at, __ATOMIC_RELAXED); \
 		\
 		while (!cas_##size(at, &was, expression, order, order)) \
 			; \
 		return was; \
-	} \
+	}
+
+/* The same, and a function that returns the new value */
+#define MODIFY(size, type, operation, expression) \
+	UPDATE(size, type, fetch_##operation, expression) \
 	KO_PUBLIC type operation##_fetch_##size(type *at, type by, int order) \
 		NAME(operation##_fetch, size); \
 	KO_PUBLIC type operation##_fetch_##size(type *at, type by, int order) \
@@ -108,15 +111,7 @@ static uint64_t heap_cas(void *at, unsigned int size, uint64_t expected, uint64_
 		*expected = heap_cas(at, size, was, desired, order); \
 		return *expected == was; \
 	} \
-	KO_PUBLIC type exchange_##size(type *at, type by, int order) NAME(exchange, size); \
-	KO_PUBLIC type exchange_##size(type *at, type by, int order) \
-	{ \
-		type was = load_##size(at, __ATOMIC_RELAXED); \
-		\
-		while (!cas_##size(at, &was, by, order, order)) \
-			; \
-		return was; \
-	} \
+	UPDATE(size, type, exchange, by) \
 	KO_PUBLIC void store_##size(type *at, type by, int order) NAME(store, size); \
 	KO_PUBLIC void store_##size(type *at, type by, int order) \
 	{ \

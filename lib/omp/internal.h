@@ -103,6 +103,8 @@ bool ko_single(struct ko_thread *thread);
 /* Wait for the turn of the current chunk; let the next ordered region run. */
 void ko_ordered_begin(struct ko_thread *thread);
 void ko_ordered_end(struct ko_thread *thread);
+/* The share of a thread if all threads have equal ones: iterations *begin to *end - 1 of count */
+void ko_loop_share(const struct ko_thread *thread, uint64_t count, uint64_t *begin, uint64_t *end);
 /* Number of iterations from start to end, exclusive, in steps of step */
 uint64_t ko_iterations(int64_t start, int64_t end, int64_t step);
 
@@ -116,7 +118,7 @@ struct ko_group {
 	uint64_t count;		/* tasks that are not complete */
 };
 
-/* What a task depends on */
+/* A dependence of a task: an address, and whether the task writes there */
 struct ko_depend {
 	void *address;
 	bool writes;
@@ -211,13 +213,13 @@ bool ko_depend_pending(const struct ko_task *parent, const struct ko_depend *dep
 
 /* ---- team.c: teams and threads ---- */
 
-/* What the threads of a team share. Of a team that spans members, it is in shared memory. */
+/* Data that the threads of a team share: in shared memory, if the team spans members */
 struct ko_common {
 	struct ko_share share;
 	struct ko_pool pool;
 	_Alignas(KO_LINE) void *copy;	/* copyprivate: what the single region made */
 	void **copies;			/* reductions, by thread */
-	/* What a member needs to know to start its threads of the team */
+	/* For members that start their threads of the team */
 	void (*run)(void *data);
 	void *data;
 	uint32_t size, level, active_level;

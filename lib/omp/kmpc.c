@@ -38,18 +38,24 @@ static void run(void *data)
 		call->micro(&number, &bound, A16(0), A16(16), A16(32), A16(48));
 }
 
+static void take_arguments(struct call *call, const char *where, va_list list)
+{
+	int i;
+
+	if (call->count > MOST_ARGUMENTS)
+		ko_fatal("a %s region shares %d variables, more than %d", where, call->count,
+			 MOST_ARGUMENTS);
+	for (i = 0; i < call->count; i++)
+		call->argument[i] = va_arg(list, void *);
+}
+
 KO_PUBLIC void __kmpc_fork_call(KMPC_IDENT, int32_t count, kmpc_micro micro, ...)
 {
 	struct call call = { .micro = micro, .count = count };
 	va_list list;
-	int i;
 
-	if (count > MOST_ARGUMENTS)
-		ko_fatal("a parallel region shares %d variables, more than %d", count,
-			 MOST_ARGUMENTS);
 	va_start(list, micro);
-	for (i = 0; i < count; i++)
-		call.argument[i] = va_arg(list, void *);
+	take_arguments(&call, "parallel", list);
 	va_end(list);
 	ko_parallel(run, &call, 0, NULL);
 }
@@ -59,14 +65,9 @@ KO_PUBLIC void __kmpc_fork_teams(KMPC_IDENT, int32_t count, kmpc_micro micro, ..
 {
 	struct call call = { .micro = micro, .count = count };
 	va_list list;
-	int i;
 
-	if (count > MOST_ARGUMENTS)
-		ko_fatal("a teams region shares %d variables, more than %d", count,
-			 MOST_ARGUMENTS);
 	va_start(list, micro);
-	for (i = 0; i < count; i++)
-		call.argument[i] = va_arg(list, void *);
+	take_arguments(&call, "teams", list);
 	va_end(list);
 	run(&call);
 }

@@ -15,6 +15,12 @@ enum {
 
 #define MODIFIERS	(3 << 29)	/* monotonic and nonmonotonic */
 
+/* Number of iterations from first to last, both of the type of the loop */
+#define COUNT(first, last, step) \
+	((step) > 0 ? \
+	 ((first) > (last) ? 0 : ((uint64_t)(last) - (uint64_t)(first)) / (uint64_t)(step) + 1) : \
+	 ((first) < (last) ? 0 : ((uint64_t)(first) - (uint64_t)(last)) / -(uint64_t)(step) + 1))
+
 /* ---- static schedules: each thread computes its share ---- */
 
 /* Bounds of a loop as offsets from its first iteration, in iterations */
@@ -26,8 +32,7 @@ struct range {
 static struct range share_of(const struct ko_thread *thread, int32_t schedule, uint64_t count,
 			     uint64_t chunk)
 {
-	uint64_t size = thread->team->size, number = thread->number;
-	uint64_t share = count / size, rest = count % size;
+	uint64_t size = thread->team->size, number = thread->number, share;
 	struct range range = { .stride = count };
 
 	if (schedule == STATIC_CHUNKED) {
@@ -40,12 +45,11 @@ static struct range share_of(const struct ko_thread *thread, int32_t schedule, u
 		return range;
 	}
 	if (schedule == STATIC_BALANCED && chunk > 1) {
-		share = (share + (rest != 0) + chunk - 1) / chunk * chunk;
+		share = (count / size + (count % size != 0) + chunk - 1) / chunk * chunk;
 		range.begin = share * number < count ? share * number : count;
 		range.end = count - range.begin < share ? count : range.begin + share;
 	} else {
-		range.begin = share * number + (number < rest ? number : rest);
-		range.end = range.begin + share + (number < rest);
+		ko_loop_share(thread, count, &range.begin, &range.end);
 	}
 	range.last = range.begin < range.end && range.end == count;
 	return range;
@@ -62,10 +66,7 @@ static struct range share_of(const struct ko_thread *thread, int32_t schedule, u
 	{ \
 		const struct ko_thread *thread = ko_self(); \
 		type from = *lower, to = *upper; \
-		bool some = step > 0 ? from <= to : from >= to; \
-		uint64_t count = !some ? 0 : \
-			step > 0 ? ((uint64_t)to - (uint64_t)from) / (uint64_t)step + 1 : \
-				   ((uint64_t)from - (uint64_t)to) / -(uint64_t)step + 1; \
+		uint64_t count = COUNT(from, to, step); \
 		struct range range; \
 		\
 		schedule &= ~MODIFIERS; \
@@ -169,12 +170,7 @@ static bool next(int32_t *last, uint64_t *lower, uint64_t *upper, int64_t *strid
 	KO_PUBLIC void __kmpc_dispatch_init_##suffix(KMPC_CALLER, \
 			int32_t schedule, type lower, type upper, stype step, stype chunk) \
 	{ \
-		bool some = step > 0 ? lower <= upper : lower >= upper; \
-		uint64_t count = !some ? 0 : \
-			step > 0 ? ((uint64_t)upper - (uint64_t)lower) / (uint64_t)step + 1 : \
-				   ((uint64_t)lower - (uint64_t)upper) / -(uint64_t)step + 1; \
-		\
-		begin(schedule, lower, step, count, chunk); \
+		begin(schedule, lower, step, COUNT(lower, upper, step), chunk); \
 	} \
 	KO_PUBLIC int32_t __kmpc_dispatch_next_##suffix(KMPC_CALLER, \
 			int32_t *last, type *lower, type *upper, stype *stride) \

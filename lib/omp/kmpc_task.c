@@ -8,7 +8,7 @@
 struct kmpc_task;
 typedef int32_t (*routine)(int32_t gtid, void *task);
 
-/* What the compiled code knows of a task; its private variables follow. */
+/* A task, as the compiled code knows it; its private variables follow. */
 struct kmpc_task {
 	void *shared;		/* addresses of its shared variables */
 	routine run;
@@ -19,7 +19,7 @@ struct kmpc_task {
 	} first, second;
 };
 
-/* What lies between the task of task.c and the struct above */
+/* A record between the task of task.c and the struct above */
 struct link {
 	struct ko_task *task;
 	uint32_t flags;

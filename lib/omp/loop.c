@@ -70,17 +70,24 @@ void ko_loop_begin(struct ko_thread *thread, uint32_t kind, uint64_t chunk, uint
 		ko_fatal("a loop with ordered regions has more than 2^%d iterations", LOW_BITS);
 }
 
+void ko_loop_share(const struct ko_thread *thread, uint64_t count, uint64_t *begin, uint64_t *end)
+{
+	uint64_t number = thread->number;
+	uint64_t share = count / thread->team->size, rest = count % thread->team->size;
+
+	*begin = share * number + (number < rest ? number : rest);
+	*end = *begin + share + (number < rest);
+}
+
 /* Chunks go round the threads; without a chunk size each thread has one, of equal sizes. */
 static bool next_static(const struct ko_thread *thread, struct ko_loop *loop)
 {
 	uint64_t threads = thread->team->size, number = thread->number;
-	uint64_t share = loop->count / threads, rest = loop->count % threads;
 
 	if (!loop->chunk) {
 		if (loop->next++)
 			return false;
-		loop->begin = share * number + (number < rest ? number : rest);
-		loop->end = loop->begin + share + (number < rest);
+		ko_loop_share(thread, loop->count, &loop->begin, &loop->end);
 		return loop->begin < loop->end;
 	}
 	if (loop->next > UINT64_MAX / threads ||

@@ -36,6 +36,12 @@ static bool is_shared(const void *memory)
 	return (uintptr_t)memory - begin < end - begin;
 }
 
+/* Bytes of an object of libc: the word in front of it has its size, with flags in the low bits. */
+static size_t libc_size(const void *memory)
+{
+	return (((const size_t *)memory)[-1] & ~(size_t)7) - sizeof(size_t);
+}
+
 bool ko_is_release(const void *memory)
 {
 	return !strict_heap && is_shared(memory);
@@ -150,8 +156,7 @@ KO_PUBLIC void free(void *memory)
 static void *move(void *memory, size_t size)
 {
 	void *own = kdsm_malloc(heap, size);
-	/* The size of an object of libc is in front of it, with flags in the low bits. */
-	size_t former = (((size_t *)memory)[-1] & ~(size_t)7) - sizeof(size_t);
+	size_t former = libc_size(memory);
 
 	if (own) {
 		memcpy(own, memory, former < size ? former : size);
@@ -207,7 +212,5 @@ KO_PUBLIC size_t malloc_usable_size(void *memory)
 {
 	if (!memory)
 		return 0;
-	if (is_shared(memory))
-		return kdsm_usable_size(heap, memory);
-	return (((size_t *)memory)[-1] & ~(size_t)7) - sizeof(size_t);
+	return is_shared(memory) ? kdsm_usable_size(heap, memory) : libc_size(memory);
 }

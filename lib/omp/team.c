@@ -275,17 +275,18 @@ static void set_up(struct ko_team *team, struct ko_common *common, struct ko_thr
 		   unsigned int size)
 {
 	unsigned int level = outer->team->level + 1;
+	unsigned int active = outer->team->active_level + (size > 1);
 
 	memset(team, 0, sizeof(*team));
 	memset(common, 0, sizeof(*common));
 	team->common = common;
 	common->level = level;
-	common->active_level = outer->team->active_level + (size > 1);
+	common->active_level = active;
 	team->outer = outer;
 	team->size = size;
 	team->here = size;
 	team->level = level;
-	team->active_level = outer->team->active_level + (size > 1);
+	team->active_level = active;
 	common->size = size;
 	common->icv = outer->task->icv;
 	if (level < KO_NEST_LISTS && ko_settings.nested[level])

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/thread.h"
 #include "internal.h"
 
 #define SPINS		100	/* looks before the first offer of the processor */
@@ -19,15 +20,6 @@
 #define YIELDS		20	/* offers before the first sleep */
 #define SLEEP_NS	100000000	/* longest sleep, in ns */
 #define SPAN_SLEEP_NS	200000		/* the same if other members matter, in ns */
-
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 void ko_futex_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
 {
@@ -52,7 +44,7 @@ void ko_pause(struct ko_pause *pause, struct ko_team *team, uint32_t seen)
 	if (pause->looks < spins + YIELDS)
 		pause->looks++;
 	if (pause->looks < spins) {
-		relax();
+		kd_relax();
 	} else if (pause->looks < spins + YIELDS || ko_settings.spin) {
 		sched_yield();
 	} else {

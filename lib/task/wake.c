@@ -15,13 +15,8 @@ void kd_task_relax(unsigned int tries)
 		kd_yield();
 		return;
 	}
-	for (i = 0; i < 1u << (tries < 32 ? tries / 8 : 4); i++) {
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#elif defined(__aarch64__)
-		__asm__ volatile("yield");
-#endif
-	}
+	for (i = 0; i < 1u << (tries < 32 ? tries / 8 : 4); i++)
+		kd_relax();
 }
 
 uint64_t kd_task_wake_place(const struct kdsm_tasks *tasks, uint32_t worker, uint32_t how)

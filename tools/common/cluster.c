@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Names and messages about the cluster of this node, see cluster.h. */
+#include <err.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -67,4 +68,10 @@ const char *cluster_sign(const char *root)
 		return NULL;
 	snprintf(text, sizeof(text), "%s exists", config);
 	return text;
+}
+
+void cluster_warn_alone(const char *doing)
+{
+	warnx("this machine has no %s, and nothing says that it belongs to a cluster: %s here alone, as with --local",
+	      KDSM_DEVICE, doing);
 }

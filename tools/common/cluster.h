@@ -27,4 +27,7 @@ bool cluster_absent(int error);
  */
 const char *cluster_sign(const char *root);
 
+/* Warn that a machine without the module, and without such a sign, does the work alone. */
+void cluster_warn_alone(const char *doing);
+
 #endif /* COMMON_CLUSTER_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Errors: a line of the program, and a reason */
 #include <ctype.h>
+#include <err.h>
 #include <stdarg.h>
 
 #include "machine.h"
@@ -26,6 +27,14 @@ int dass_fail(struct dass_error *error, unsigned int line, const char *format, .
 	store(error, line, format, list);
 	va_end(list);
 	return -1;
+}
+
+void dass_warn(const char *path, const struct dass_error *error)
+{
+	if (error->line)
+		warnx("%s:%u: %s", path, error->line, error->reason);
+	else
+		warnx("%s: %s", path, error->reason);
 }
 
 int thread_fail(struct thread *thread, const char *format, ...)

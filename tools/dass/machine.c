@@ -50,10 +50,7 @@ end_all(struct machine *machine, const struct dass_error *error)
 	while (!begin_end())
 		pause();
 	fflush(stdout);
-	if (error->line)
-		warnx("%s:%u: %s", path, error->line, error->reason);
-	else
-		warnx("%s: %s", path, error->reason);
+	dass_warn(path, error);
 	kdsm_job_abort(machine->job);
 	_exit(EXIT_FAILURE);
 }
@@ -111,8 +108,7 @@ static void join(struct machine *machine)
 	};
 
 	if (!local && access(KDSM_DEVICE, F_OK) && !cluster_sign("")) {
-		warnx("this machine has no " KDSM_DEVICE ", and nothing says that it belongs to a "
-		      "cluster: running here alone, as with --local");
+		cluster_warn_alone("running");
 		local = true;
 	}
 	attr.flags = local ? KDSM_JOB_LOCAL : 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* dass(1): run a program in the assembly language of Myrland's distributed virtual machine. */
-#include <err.h>
 #include <stdlib.h>
 
 #include "common/cli.h"
@@ -59,9 +58,8 @@ static void read_program(struct machine *machine, const char *path)
 
 	if (!program_read(&machine->program, path, machine->options.registers, &error))
 		return;
-	if (error.line)
-		errx(EXIT_FAILURE, "%s:%u: %s", path, error.line, error.reason);
-	errx(EXIT_FAILURE, "%s: %s", path, error.reason);
+	dass_warn(path, &error);
+	exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv)

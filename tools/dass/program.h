@@ -21,6 +21,9 @@ struct dass_error {
 int dass_fail(struct dass_error *error, unsigned int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* error.c: print an error of the program at path to stderr. */
+void dass_warn(const char *path, const struct dass_error *error);
+
 /**
  * struct insn - an instruction
  * @handler: address of its code in run.c

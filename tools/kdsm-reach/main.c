@@ -359,8 +359,7 @@ static void open_cluster(struct kdsm **kdsm, struct arguments *a)
 	if (!a->local)
 		r = kdsm_open(0, kdsm);
 	if (!a->local && cluster_absent(r) && !sign) {
-		warnx("this machine has no %s, and nothing says that it belongs to a cluster: searching here alone, as with --local",
-		      KDSM_DEVICE);
+		cluster_warn_alone("searching");
 		a->local = true;
 	}
 	if (a->local)
