@@ -2,6 +2,7 @@
 /* Regions of the local backend: names, attributes, lifetime */
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "unit.h"
@@ -205,13 +206,27 @@ static void last_close(void **state)
 	assert_int_equal(kdsm_region_open(unit->kdsm, "long", NULL, &region), -ENOENT);
 }
 
+/*
+ * The address of unused pages. Sanitizers keep much of the address space for themselves. The kernel
+ * gives out the highest pages of a gap first, so the lowest ones stay unused.
+ */
+static uint64_t unused(void)
+{
+	const size_t size = 1UL << 30;
+	void *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	munmap(at, size);
+	return (uintptr_t)at;
+}
+
 /* The creator may choose the address, outside of those of which kdsm chooses. */
 static void address(void **state)
 {
 	struct unit *unit = *state;
 	struct kdsm_region_attr attr = {
 		.argsz = sizeof(attr), .size = 8192, .policy = KDSM_POLICY_STRICT,
-		.address = KDSM_ARENA_END + 0x123000,
+		.address = unused(),
 	};
 	struct kdsm_region *region;
 
