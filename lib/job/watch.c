@@ -119,6 +119,7 @@ void kdsm_job_abort(struct kdsm_job *job)
 struct watch {
 	uint32_t rank;
 	uint64_t beat, since;	/* its newest beat, and when it was first seen, in ns */
+	uint64_t heard;		/* when its node last answered, in ns */
 	uint64_t asked;		/* when its life was asked for, in ns */
 	int fd;			/* readable when the process has ended, or -1 */
 	/* The get of its life, which may last longer than a heart may pause */
@@ -178,13 +179,16 @@ static int look(struct kdsm_job *job, struct watch *watch)
 		return 1;
 	if (over)
 		return -EOWNERDEAD;
+	if (!ret)
+		watch->heard = now;
 	if (!ret && watch->life.beat != watch->beat) {
 		watch->beat = watch->life.beat;
 		watch->since = now;
 	}
 	if (now - watch->since <= job->timeout)
 		return 0;
-	return ret ? -EHOSTDOWN : -EOWNERDEAD;
+	/* The node of a dead member answers, though its newest answer may still be on its way */
+	return watch->heard - watch->since > job->timeout / 2 ? -EOWNERDEAD : -EHOSTDOWN;
 }
 
 /* Returns the first member of the node that comes after this one among nodes with members. */

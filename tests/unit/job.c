@@ -453,6 +453,8 @@ static void aborted(void **state)
 }
 
 static uint32_t victim;
+static uint64_t died_at;	/* when the victim died, in ns */
+static int (*fault_from_then)(struct kdsm_op *op, bool after);
 
 /* Stop the beats, as the death of the process would. */
 static void die(struct member *member)
@@ -475,6 +477,8 @@ static int lose_member(struct member *member)
 
 	if (member->rank == victim) {
 		die(member);
+		died_at = kdsm_now();
+		__atomic_store_n(&sim.fault, fault_from_then, __ATOMIC_RELEASE);
 		return 0;
 	}
 	/* Some wait, and some compute. */
@@ -499,6 +503,25 @@ static void dead_member(void **state)
 		snprintf(text, sizeof(text), "rank %u (process", victim);
 		all_told(text, victim);
 	}
+}
+
+/* A get of the last beats of the victim's node that has no answer yet when its time is over */
+static int late_answer(struct kdsm_op *op, bool after)
+{
+	return !after && op->opcode == KDSM_OP_GET && op->node == members[victim].node &&
+	       kdsm_now() - died_at > 3 * S ? -ETIMEDOUT : 0;
+}
+
+static void dead_member_answered_late(void **state)
+{
+	static const uint32_t counts[] = { 2, 1, 1 };
+
+	(void)state;
+	victim = 3;
+	fault_from_then = late_answer;
+	run(3, counts, false, 4 * S, lose_member);
+	fault_from_then = NULL;
+	all_told("rank 3 (process", victim);
 }
 
 static int lose_node(struct member *member)
@@ -875,6 +898,7 @@ int main(void)
 		cmocka_unit_test(disagreement),
 		cmocka_unit_test(aborted),
 		cmocka_unit_test(dead_member),
+		cmocka_unit_test(dead_member_answered_late),
 		cmocka_unit_test(dead_node),
 		cmocka_unit_test(other_size),
 		cmocka_unit_test(same_rank),
