@@ -437,6 +437,7 @@ struct kdsm_coherence {
 	u64 leaving;			/* chunk whose blocks programs do not get; KDSM_NO_CHUNK */
 	u64 closed;			/* chunk whose blocks no task makes busy; KDSM_NO_CHUNK */
 	unsigned int rounds;		/* evicted chunks, and times that none could be evicted */
+	unsigned int hungry;		/* tasks that lack memory of this node; under lock */
 	u64 needed;			/* chunk that a task waited for last */
 	u64 hand;			/* chunk to begin with; for evict_work only, like taker */
 	unsigned int taker;		/* node that took blocks over last */

@@ -445,7 +445,10 @@ static int kdsm_pushed_own(struct kdsm_coherence *coherence, struct kdsm_pushed 
 
 	if (READ_ONCE(coherence->leaving) == chunk)
 		return -EAGAIN;
-	is_full = IS_ERR(kdsm_memory_page(coherence->frames,
+	/* What this node evicts is for its own tasks first */
+	is_full = (READ_ONCE(coherence->hungry) &&
+		   kdsm_memory_next(coherence->frames, chunk) != chunk) ||
+		  IS_ERR(kdsm_memory_page(coherence->frames,
 					  chunk << (KDSM_EVICT_SHIFT - PAGE_SHIFT)));
 	if (is_full) {
 		kdsm_evict_start(coherence);

@@ -449,6 +449,7 @@ void kdsm_evict_start(struct kdsm_coherence *coherence);
 struct kdsm_patience {
 	unsigned long end;		/* in jiffies */
 	unsigned int rounds;		/* coherence->rounds, before the task last tried */
+	bool is_hungry;			/* counts in coherence->hungry */
 };
 
 /* A task is about to try something that may need memory */

@@ -91,19 +91,34 @@ static bool kdsm_evict_wait_here(struct kdsm_coherence *coherence, struct kdsm_p
 	return true;
 }
 
+/* Count the task among those that lack memory of this node, from its first wait to its last try */
+static void kdsm_patience_count(struct kdsm_coherence *coherence, struct kdsm_patience *patience,
+				bool is_hungry)
+{
+	if (is_hungry == patience->is_hungry)
+		return;
+	patience->is_hungry = is_hungry;
+	spin_lock(&coherence->lock);
+	WRITE_ONCE(coherence->hungry, coherence->hungry + (is_hungry ? 1 : -1));
+	spin_unlock(&coherence->lock);
+}
+
 bool kdsm_evict_wait(struct kdsm_coherence *coherence, int *err, struct kdsm_patience *patience)
 {
 	bool is_there = *err == -ENOBUFS;
+	bool again = (is_there || *err == -ENOMEM) && !time_after(jiffies, patience->end) &&
+		     !fatal_signal_pending(current);
 
-	if (!is_there && *err != -ENOMEM)
-		return false;
-	*err = -ENOMEM;
-	if (time_after(jiffies, patience->end) || fatal_signal_pending(current))
-		return false;
-	if (!is_there)
-		return kdsm_evict_wait_here(coherence, patience);
-	schedule_timeout_uninterruptible(KDSM_ROOM_PAUSE);
-	return true;
+	kdsm_patience_count(coherence, patience, again && !is_there);
+	if (is_there)
+		*err = -ENOMEM;
+	if (again && is_there) {
+		schedule_timeout_uninterruptible(KDSM_ROOM_PAUSE);
+	} else if (again) {
+		again = kdsm_evict_wait_here(coherence, patience);
+		kdsm_patience_count(coherence, patience, again);
+	}
+	return again;
 }
 
 int kdsm_block_room(struct kdsm_coherence *coherence, const struct kdsm_block *block, bool write)
