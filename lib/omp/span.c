@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Members of a program: the job, the region of policy strict, stacks, and rounds. */
+#include <link.h>
 #include <stdio.h>
 #include <kdsm/heap.h>
 #include "span.h"
@@ -54,6 +55,18 @@ void *ko_stack(unsigned int rank, unsigned int index, size_t *size)
 	return (char *)ko_shared + stacks_at() + (rank * KO_STACKS + index) * stack_size;
 }
 
+/* Add the size of the thread-local storage of a library or of the program, in bytes */
+static int add_local(struct dl_phdr_info *file, size_t size, void *sum)
+{
+	unsigned int i;
+
+	(void)size;
+	for (i = 0; i < file->dlpi_phnum; i++)
+		if (file->dlpi_phdr[i].p_type == PT_TLS)
+			*(uint64_t *)sum += file->dlpi_phdr[i].p_memsz + file->dlpi_phdr[i].p_align;
+	return 0;
+}
+
 static void open_strict(void)
 {
 	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .policy = KDSM_POLICY_STRICT };
@@ -61,6 +74,8 @@ static void open_strict(void)
 	int ret;
 
 	stack_size = ko_settings.stack ? ko_settings.stack : STACK_SIZE;
+	/* Variables that are threadprivate take their place on each stack. */
+	dl_iterate_phdr(add_local, &stack_size);
 	stack_size = (stack_size + PAGE - 1) & ~(PAGE - 1);
 	attr.size = stacks_at() + ko_members * KO_STACKS * stack_size;
 	snprintf(name, sizeof(name), "%s.omp", kdsm_job_name(ko_job));
