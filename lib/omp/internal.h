@@ -77,7 +77,8 @@ struct ko_loop {
 /* Words of a worksharing construct, shared by the threads of a team. See loop.c. */
 struct ko_share {
 	_Alignas(KO_LINE) uint64_t taken;
-	_Alignas(KO_LINE) uint64_t ordered;
+	_Alignas(KO_LINE) uint64_t ordered;	/* of a team that does not span members */
+	uint64_t turn;		/* what the word of ordered regions was when the team began */
 };
 
 struct ko_thread;

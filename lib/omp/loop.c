@@ -11,9 +11,11 @@
  * A thread leaves a construct only when all of it is taken. So a thread that finds the number of a
  * later construct knows that nothing is left of its own, and no thread waits for the word.
  *
- * The word share.ordered has the number of a loop with ordered regions, and the first iteration
+ * The word of ordered regions has the number of a loop with ordered regions, and the first iteration
  * of the chunk whose turn it is, divided like the other word. The last chunk passes the turn to the
- * first chunk of the next such loop.
+ * first chunk of the next such loop. If the team spans members, each node has a copy of the word. A
+ * thread passes the turn by an addition to all copies. A copy that lacks an earlier addition is too
+ * small: it may name a chunk whose turn is over, and never one whose turn has not come.
  */
 #include "span.h"
 
@@ -153,17 +155,24 @@ static bool next_taken(struct ko_thread *thread, struct ko_loop *loop)
 
 /* ---- ordered regions ---- */
 
+/* Whether it is the turn of the thread's current chunk */
+static bool is_turn(const struct ko_thread *thread)
+{
+	const struct ko_share *share = &thread->team->common->share;
+	uint64_t word = thread->team->spans ? ko_turn() :
+					      __atomic_load_n(&share->ordered, __ATOMIC_SEQ_CST);
+
+	return word - share->turn == word_of(thread->loop.turn, thread->loop.begin);
+}
+
 static void await_turn(struct ko_thread *thread)
 {
-	struct ko_loop *loop = &thread->loop;
-	uint64_t *word = &thread->team->common->share.ordered;
-	uint64_t mine = word_of(loop->turn, loop->begin);
 	struct ko_pause pause = { 0 };
 	uint32_t seen;
 
 	for (;;) {
 		seen = __atomic_load_n(&thread->team->barrier.event, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == mine)
+		if (is_turn(thread))
 			break;
 		ko_pause(&pause, thread->team, seen);
 	}
@@ -175,17 +184,21 @@ static void await_turn(struct ko_thread *thread)
 static void pass_turn(struct ko_thread *thread)
 {
 	struct ko_loop *loop = &thread->loop;
-	uint64_t next = word_of(loop->turn, loop->end);
+	uint64_t next, *word = &thread->team->common->share.ordered;
 
 	if (!loop->ordered || loop->begin == loop->end)
 		return;
 	await_turn(thread);
-	if (loop->end == loop->count)
-		next = word_of(loop->turn + 1, 0);
+	next = loop->end == loop->count ? word_of(loop->turn + 1, 0) :
+					  word_of(loop->turn, loop->end);
+	next -= word_of(loop->turn, loop->begin);
 	loop->begin = loop->end;
-	if (thread->team->spans)
+	if (thread->team->spans) {
 		ko_fence();
-	__atomic_store_n(&thread->team->common->share.ordered, next, __ATOMIC_SEQ_CST);
+		ko_turn_add(next);
+	} else {
+		__atomic_add_fetch(word, next, __ATOMIC_SEQ_CST);
+	}
 	ko_wake(thread->team);
 }
 

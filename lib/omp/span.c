@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Members of a program: the job, the region of policy strict, stacks, and rounds. */
+#include <link.h>
 #include <stdio.h>
 #include <kdsm/heap.h>
 #include "span.h"
@@ -11,7 +12,7 @@ unsigned int ko_members = 1, ko_rank;
 struct ko_shared *ko_shared;
 struct kdsm_job *ko_job;
 
-static struct kdsm_region *strict;
+static struct kdsm_region *strict, *turns;
 static uint64_t stack_size;
 
 /* ---- rounds ---- */
@@ -39,6 +40,30 @@ void ko_fence(void)
 		ko_fatal("cannot order accesses to memory: %s", kdsm_error(ret));
 }
 
+/* ---- ordered regions ---- */
+
+uint64_t ko_turn(void)
+{
+	return __atomic_load_n((uint64_t *)kdsm_region_part(turns), __ATOMIC_SEQ_CST);
+}
+
+void ko_turn_add(uint64_t increment)
+{
+	unsigned int nodes = kdsm_nodes(kdsm_job_cluster(ko_job)), node, n = 0;
+	struct kdsm_op ops[32];
+	int ret = 0;
+
+	for (node = 0; node < nodes && !ret; node++) {
+		ops[n++] = kdsm_op_faa(node, 0, increment);
+		if (n < sizeof(ops) / sizeof(*ops) && node < nodes - 1)
+			continue;
+		ret = kdsm_vector(turns, ops, n);
+		n = 0;
+	}
+	if (ret)
+		ko_fatal("cannot pass the turn of an ordered region: %s", kdsm_error(ret));
+}
+
 /* ---- shared memory ---- */
 
 static uint64_t stacks_at(void)
@@ -54,19 +79,41 @@ void *ko_stack(unsigned int rank, unsigned int index, size_t *size)
 	return (char *)ko_shared + stacks_at() + (rank * KO_STACKS + index) * stack_size;
 }
 
-static void open_strict(void)
+/* Add the size of the thread-local storage of a library or of the program, in bytes */
+static int add_local(struct dl_phdr_info *file, size_t size, void *sum)
 {
-	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .policy = KDSM_POLICY_STRICT };
+	unsigned int i;
+
+	(void)size;
+	for (i = 0; i < file->dlpi_phnum; i++)
+		if (file->dlpi_phdr[i].p_type == PT_TLS)
+			*(uint64_t *)sum += file->dlpi_phdr[i].p_memsz + file->dlpi_phdr[i].p_align;
+	return 0;
+}
+
+static struct kdsm_region *open_region(const char *suffix, const struct kdsm_region_attr *attr)
+{
+	struct kdsm_region *region;
 	char name[KDSM_NAME_SIZE];
 	int ret;
 
+	snprintf(name, sizeof(name), "%s.%s", kdsm_job_name(ko_job), suffix);
+	ret = kdsm_region_open(kdsm_job_cluster(ko_job), name, attr, &region);
+	if (ret)
+		ko_fatal("no memory for region %s: %s", name, kdsm_error(ret));
+	return region;
+}
+
+static void open_strict(void)
+{
+	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .policy = KDSM_POLICY_STRICT };
+
 	stack_size = ko_settings.stack ? ko_settings.stack : STACK_SIZE;
+	/* Variables that are threadprivate take their place on each stack. */
+	dl_iterate_phdr(add_local, &stack_size);
 	stack_size = (stack_size + PAGE - 1) & ~(PAGE - 1);
 	attr.size = stacks_at() + ko_members * KO_STACKS * stack_size;
-	snprintf(name, sizeof(name), "%s.omp", kdsm_job_name(ko_job));
-	ret = kdsm_region_open(kdsm_job_cluster(ko_job), name, &attr, &strict);
-	if (ret)
-		ko_fatal("no memory for stacks: %s", kdsm_error(ret));
+	strict = open_region("omp", &attr);
 	ko_shared = kdsm_region_address(strict);
 	ko_locks = &ko_shared->locks;
 }
@@ -82,6 +129,8 @@ void ko_span_join(uint64_t memory)
 
 	kdsm_job_join(&attr, &ko_job);
 	ko_rank = kdsm_job_rank(ko_job);
+	turns = open_region("turn", &(struct kdsm_region_attr){ .argsz = sizeof(struct kdsm_region_attr),
+							       .size = sizeof(uint64_t) });
 	open_strict();
 	if (!ko_rank)
 		ko_shared->threads = ko_settings.nested[0] ? ko_settings.nested[0] :

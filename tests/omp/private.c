@@ -3,7 +3,8 @@
 #include <omp.h>
 #include <stdio.h>
 
-static int counter = 7, table[100];
+/* The table is larger than the stack of a thread. */
+static int counter = 7, table[300000];
 static __thread int plain;
 #pragma omp threadprivate(counter, table)
 
@@ -29,9 +30,9 @@ int main(void)
 	}
 	printf("kept: wrong %d, sum %d\n", wrong, sum);
 	counter = 55;
-	table[99] = 66;
+	table[299999] = 66;
 #pragma omp parallel num_threads(4) copyin(counter, table) reduction(+ : wrong)
-	wrong += counter != 55 || table[99] != 66;
+	wrong += counter != 55 || table[299999] != 66;
 	printf("copyin: wrong %d\n", wrong);
 #pragma omp parallel for num_threads(4) firstprivate(first, many) lastprivate(last) reduction(+ : wrong)
 	for (i = 0; i < 100; i++) {
