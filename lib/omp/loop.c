@@ -11,11 +11,12 @@
  * A thread leaves a construct only when all of it is taken. So a thread that finds the number of a
  * later construct knows that nothing is left of its own, and no thread waits for the word.
  *
- * The word of ordered regions has the number of a loop with ordered regions, and the first iteration
- * of the chunk whose turn it is, divided like the other word. The last chunk passes the turn to the
- * first chunk of the next such loop. If the team spans members, each node has a copy of the word. A
- * thread passes the turn by an addition to all copies. A copy that lacks an earlier addition is too
- * small: it may name a chunk whose turn is over, and never one whose turn has not come.
+ * The word of ordered regions has the number of a loop with ordered regions, and the first
+ * iteration of the chunk whose turn it is, divided like the other word. The last chunk passes the
+ * turn to the first chunk of the next such loop. If the team spans members, each node has a copy of
+ * the word. A thread passes the turn by an addition to all copies. A copy that lacks an earlier
+ * addition is too small: it may name a chunk whose turn is over, and never one whose turn has not
+ * come.
  */
 #include "span.h"
 

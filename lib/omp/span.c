@@ -126,11 +126,11 @@ void ko_span_join(uint64_t memory)
 		/* All members may be on one node. */
 		.sync = kdsm_heap_sync_size(memory, 0, 1),
 	};
+	const struct kdsm_region_attr word = { .argsz = sizeof(word), .size = sizeof(uint64_t) };
 
 	kdsm_job_join(&attr, &ko_job);
 	ko_rank = kdsm_job_rank(ko_job);
-	turns = open_region("turn", &(struct kdsm_region_attr){ .argsz = sizeof(struct kdsm_region_attr),
-							       .size = sizeof(uint64_t) });
+	turns = open_region("turn", &word);
 	open_strict();
 	if (!ko_rank)
 		ko_shared->threads = ko_settings.nested[0] ? ko_settings.nested[0] :

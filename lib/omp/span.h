@@ -40,8 +40,8 @@ void ko_fence(void);
 
 /*
  * The word of ordered regions of teams that span members (loop.c). Each node has a copy, which its
- * threads watch without a message. Several nodes may add at once, and each to all copies: sums do not
- * depend on the order.
+ * threads watch without a message. Several nodes may add at once, and each to all copies: sums do
+ * not depend on the order.
  */
 uint64_t ko_turn(void);
 void ko_turn_add(uint64_t increment);

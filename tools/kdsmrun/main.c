@@ -97,7 +97,7 @@ static const struct cli_option options[] = {
 	{ "count", 'c', NULL, "Print how many operations on other nodes each node made", CLI_FLAG,
 	  AT(count) },
 	{ "export", 'x', "NAME[=VALUE]", "Set a variable for the members, too (those whose names "
-	  "begin with KDSM_)", CLI_PARSED, .parse = parse_variable },
+	  "begin with KDSM_ or OMP_)", CLI_PARSED, .parse = parse_variable },
 	{ "job", 0, "NAME", "Name of the job (a new one)", CLI_TEXT, AT(job) },
 	{ "ssh", 0, "COMMAND", "Reach other nodes by this command (ssh -o BatchMode=yes)", CLI_TEXT,
 	  AT(ssh) },
@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], AGENT_MARK))
 		return agent_main(argc, argv);
 	for (variable = environ; *variable; variable++)
-		if (!strncmp(*variable, "KDSM_", 5))
+		if (!strncmp(*variable, "KDSM_", 5) || !strncmp(*variable, "OMP_", 4))
 			add_variable(&arguments, *variable);
 	cli_parse(&cli, argc, argv, &arguments);
 	if (getenv("SLURM_JOB_ID") && !arguments.local)
