@@ -188,7 +188,7 @@ static int look(struct kdsm_job *job, struct watch *watch)
 	if (now - watch->since <= job->timeout)
 		return 0;
 	/* The node of a dead member answers, though its newest answer may still be on its way */
-	return watch->heard - watch->since > job->timeout / 2 ? -EOWNERDEAD : -EHOSTDOWN;
+	return watch->heard - watch->since > job->timeout / 3 ? -EOWNERDEAD : -EHOSTDOWN;
 }
 
 /* Returns the first member of the node that comes after this one among nodes with members. */

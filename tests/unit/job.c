@@ -505,11 +505,11 @@ static void dead_member(void **state)
 	}
 }
 
-/* A get of the last beats of the victim's node that has no answer yet when its time is over */
+/* Gets of the victim's beats have no answer when its time is over, 12 s after the last beat */
 static int late_answer(struct kdsm_op *op, bool after)
 {
 	return !after && op->opcode == KDSM_OP_GET && op->node == members[victim].node &&
-	       kdsm_now() - died_at > 3 * S ? -ETIMEDOUT : 0;
+	       kdsm_now() - died_at > 11 * S ? -ETIMEDOUT : 0;
 }
 
 static void dead_member_answered_late(void **state)
@@ -519,7 +519,7 @@ static void dead_member_answered_late(void **state)
 	(void)state;
 	victim = 3;
 	fault_from_then = late_answer;
-	run(3, counts, false, 4 * S, lose_member);
+	run(3, counts, false, 12 * S, lose_member);
 	fault_from_then = NULL;
 	all_told("rank 3 (process", victim);
 }
