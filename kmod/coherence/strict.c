@@ -179,7 +179,7 @@ static bool kdsm_loan_may_come(const struct kdsm_block *block, unsigned int writ
  * Node writer waits for this node before it writes content with timestamp wts. Until then the
  * frame of node from has the content before that. If the message is late, the writer no longer
  * waits. Return 0 if this node has no older copy; from then on it takes none. -EAGAIN: this node
- * still keeps an older copy. -EINVAL: this node is the writer, or the content would be here.
+ * still keeps an older copy. -EINVAL: this node is the writer.
  */
 static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *block,
 			 unsigned int writer, unsigned int from, u64 handover, u64 wts)
@@ -191,12 +191,12 @@ static int kdsm_copy_end(struct kdsm_coherence *coherence, struct kdsm_block *bl
 		return -EINVAL;
 	if (wts <= block->wanted)
 		return 0;
-	/* INVALIDATE overtook LEND: the former owner has counted this node among the readers */
-	if (may_come) {
-		if (from == coherence->node)
-			return -EINVAL;
+	/*
+	 * INVALIDATE overtook LEND: the former owner has counted this node among the readers. If
+	 * that is this node itself, it only remembers wts.
+	 */
+	if (may_come && from != coherence->node)
 		kdsm_ownership_lent(coherence, block, from, wts - 1);
-	}
 	if (block->reading == KDSM_READING_LENT)
 		return -EAGAIN;
 	if (block->state == KDSM_BLOCK_READABLE) {
