@@ -69,6 +69,7 @@ void ko_loop_begin(struct ko_thread *thread, uint32_t kind, uint64_t chunk, uint
 	if (!loop->ordered)
 		return;
 	loop->turn = thread->turns++;
+	loop->base = thread->team->common->share.turn;
 	if (count > LOW_MOST)
 		ko_fatal("a loop with ordered regions has more than 2^%d iterations", LOW_BITS);
 }
@@ -159,11 +160,10 @@ static bool next_taken(struct ko_thread *thread, struct ko_loop *loop)
 /* Whether it is the turn of the thread's current chunk */
 static bool is_turn(const struct ko_thread *thread)
 {
-	const struct ko_share *share = &thread->team->common->share;
-	uint64_t word = thread->team->spans ? ko_turn() :
-					      __atomic_load_n(&share->ordered, __ATOMIC_SEQ_CST);
+	const uint64_t *own = &thread->team->common->share.ordered;
+	uint64_t word = thread->team->spans ? ko_turn() : __atomic_load_n(own, __ATOMIC_SEQ_CST);
 
-	return word - share->turn == word_of(thread->loop.turn, thread->loop.begin);
+	return word - thread->loop.base == word_of(thread->loop.turn, thread->loop.begin);
 }
 
 static void await_turn(struct ko_thread *thread)
