@@ -220,11 +220,16 @@ void ko_ordered_end(struct ko_thread *thread)
 bool ko_loop_next(struct ko_thread *thread)
 {
 	struct ko_loop *loop = &thread->loop;
+	bool any;
 
 	pass_turn(thread);
 	loop->begin = 0;
 	loop->end = 0;
-	return loop->kind == KO_STATIC ? next_static(thread, loop) : next_taken(thread, loop);
+	any = loop->kind == KO_STATIC ? next_static(thread, loop) : next_taken(thread, loop);
+	/* Another thread may have taken the last chunk, which this one tried to take */
+	if (!any)
+		loop->end = loop->begin;
+	return any;
 }
 
 void ko_loop_end(struct ko_thread *thread)
