@@ -71,7 +71,7 @@ struct ko_loop {
 	uint32_t kind;		/* enum ko_kind */
 	uint32_t serial;	/* number of the construct, counted by each thread alike */
 	uint32_t turn;		/* ordered: number of the loop among those with iterations */
-	uint64_t base;		/* ordered: share.turn, which other threads' words share a page with */
+	uint64_t base;		/* ordered: copy of share.turn, whose page other threads write */
 	bool ordered, active;
 };
 
