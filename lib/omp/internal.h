@@ -71,15 +71,13 @@ struct ko_loop {
 	uint32_t kind;		/* enum ko_kind */
 	uint32_t serial;	/* number of the construct, counted by each thread alike */
 	uint32_t turn;		/* ordered: number of the loop among those with iterations */
-	uint64_t base;		/* ordered: copy of share.turn, whose page other threads write */
 	bool ordered, active;
 };
 
 /* Words of a worksharing construct, shared by the threads of a team. See loop.c. */
 struct ko_share {
 	_Alignas(KO_LINE) uint64_t taken;
-	_Alignas(KO_LINE) uint64_t ordered;	/* of a team that does not span members */
-	uint64_t turn;		/* what the word of ordered regions was when the team began */
+	_Alignas(KO_LINE) uint64_t ordered;
 };
 
 struct ko_thread;

@@ -11,12 +11,9 @@
  * A thread leaves a construct only when all of it is taken. So a thread that finds the number of a
  * later construct knows that nothing is left of its own, and no thread waits for the word.
  *
- * The word of ordered regions has the number of a loop with ordered regions, and the first
- * iteration of the chunk whose turn it is, divided like the other word. The last chunk passes the
- * turn to the first chunk of the next such loop. If the team spans members, each node has a copy of
- * the word. A thread passes the turn by an addition to all copies. A copy that lacks an earlier
- * addition is too small: it may name a chunk whose turn is over, and never one whose turn has not
- * come.
+ * The word share.ordered has the number of a loop with ordered regions, and the first iteration
+ * of the chunk whose turn it is, divided like the other word. The last chunk passes the turn to the
+ * first chunk of the next such loop.
  */
 #include "span.h"
 
@@ -69,7 +66,6 @@ void ko_loop_begin(struct ko_thread *thread, uint32_t kind, uint64_t chunk, uint
 	if (!loop->ordered)
 		return;
 	loop->turn = thread->turns++;
-	loop->base = thread->team->common->share.turn;
 	if (count > LOW_MOST)
 		ko_fatal("a loop with ordered regions has more than 2^%d iterations", LOW_BITS);
 }
@@ -157,23 +153,17 @@ static bool next_taken(struct ko_thread *thread, struct ko_loop *loop)
 
 /* ---- ordered regions ---- */
 
-/* Whether it is the turn of the thread's current chunk */
-static bool is_turn(const struct ko_thread *thread)
-{
-	const uint64_t *own = &thread->team->common->share.ordered;
-	uint64_t word = thread->team->spans ? ko_turn() : __atomic_load_n(own, __ATOMIC_SEQ_CST);
-
-	return word - thread->loop.base == word_of(thread->loop.turn, thread->loop.begin);
-}
-
 static void await_turn(struct ko_thread *thread)
 {
+	struct ko_loop *loop = &thread->loop;
+	uint64_t *word = &thread->team->common->share.ordered;
+	uint64_t mine = word_of(loop->turn, loop->begin);
 	struct ko_pause pause = { 0 };
 	uint32_t seen;
 
 	for (;;) {
 		seen = __atomic_load_n(&thread->team->barrier.event, __ATOMIC_SEQ_CST);
-		if (is_turn(thread))
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == mine)
 			break;
 		ko_pause(&pause, thread->team, seen);
 	}
@@ -185,21 +175,17 @@ static void await_turn(struct ko_thread *thread)
 static void pass_turn(struct ko_thread *thread)
 {
 	struct ko_loop *loop = &thread->loop;
-	uint64_t next, *word = &thread->team->common->share.ordered;
+	uint64_t next = word_of(loop->turn, loop->end);
 
 	if (!loop->ordered || loop->begin == loop->end)
 		return;
 	await_turn(thread);
-	next = loop->end == loop->count ? word_of(loop->turn + 1, 0) :
-					  word_of(loop->turn, loop->end);
-	next -= word_of(loop->turn, loop->begin);
+	if (loop->end == loop->count)
+		next = word_of(loop->turn + 1, 0);
 	loop->begin = loop->end;
-	if (thread->team->spans) {
+	if (thread->team->spans)
 		ko_fence();
-		ko_turn_add(next);
-	} else {
-		__atomic_add_fetch(word, next, __ATOMIC_SEQ_CST);
-	}
+	__atomic_store_n(&thread->team->common->share.ordered, next, __ATOMIC_SEQ_CST);
 	ko_wake(thread->team);
 }
 
@@ -223,8 +209,6 @@ bool ko_loop_next(struct ko_thread *thread)
 	bool any;
 
 	pass_turn(thread);
-	loop->begin = 0;
-	loop->end = 0;
 	any = loop->kind == KO_STATIC ? next_static(thread, loop) : next_taken(thread, loop);
 	/* Another thread may have taken the last chunk, which this one tried to take */
 	if (!any)

@@ -12,7 +12,7 @@ unsigned int ko_members = 1, ko_rank;
 struct ko_shared *ko_shared;
 struct kdsm_job *ko_job;
 
-static struct kdsm_region *strict, *turns;
+static struct kdsm_region *strict;
 static uint64_t stack_size;
 
 /* ---- rounds ---- */
@@ -38,30 +38,6 @@ void ko_fence(void)
 			      KDSM_ATOMIC_RELEASE | KDSM_ATOMIC_ACQUIRE, 1, NULL);
 	if (ret)
 		ko_fatal("cannot order accesses to memory: %s", kdsm_error(ret));
-}
-
-/* ---- ordered regions ---- */
-
-uint64_t ko_turn(void)
-{
-	return __atomic_load_n((uint64_t *)kdsm_region_part(turns), __ATOMIC_SEQ_CST);
-}
-
-void ko_turn_add(uint64_t increment)
-{
-	unsigned int nodes = kdsm_nodes(kdsm_job_cluster(ko_job)), node, n = 0;
-	struct kdsm_op ops[32];
-	int ret = 0;
-
-	for (node = 0; node < nodes && !ret; node++) {
-		ops[n++] = kdsm_op_faa(node, 0, increment);
-		if (n < sizeof(ops) / sizeof(*ops) && node < nodes - 1)
-			continue;
-		ret = kdsm_vector(turns, ops, n);
-		n = 0;
-	}
-	if (ret)
-		ko_fatal("cannot pass the turn of an ordered region: %s", kdsm_error(ret));
 }
 
 /* ---- shared memory ---- */
@@ -91,29 +67,21 @@ static int add_local(struct dl_phdr_info *file, size_t size, void *sum)
 	return 0;
 }
 
-static struct kdsm_region *open_region(const char *suffix, const struct kdsm_region_attr *attr)
-{
-	struct kdsm_region *region;
-	char name[KDSM_NAME_SIZE];
-	int ret;
-
-	snprintf(name, sizeof(name), "%s.%s", kdsm_job_name(ko_job), suffix);
-	ret = kdsm_region_open(kdsm_job_cluster(ko_job), name, attr, &region);
-	if (ret)
-		ko_fatal("no memory for region %s: %s", name, kdsm_error(ret));
-	return region;
-}
-
 static void open_strict(void)
 {
 	struct kdsm_region_attr attr = { .argsz = sizeof(attr), .policy = KDSM_POLICY_STRICT };
+	char name[KDSM_NAME_SIZE];
+	int ret;
 
 	stack_size = ko_settings.stack ? ko_settings.stack : STACK_SIZE;
 	/* Variables that are threadprivate take their place on each stack. */
 	dl_iterate_phdr(add_local, &stack_size);
 	stack_size = (stack_size + PAGE - 1) & ~(PAGE - 1);
 	attr.size = stacks_at() + ko_members * KO_STACKS * stack_size;
-	strict = open_region("omp", &attr);
+	snprintf(name, sizeof(name), "%s.omp", kdsm_job_name(ko_job));
+	ret = kdsm_region_open(kdsm_job_cluster(ko_job), name, &attr, &strict);
+	if (ret)
+		ko_fatal("no memory for stacks: %s", kdsm_error(ret));
 	ko_shared = kdsm_region_address(strict);
 	ko_locks = &ko_shared->locks;
 }
@@ -126,11 +94,9 @@ void ko_span_join(uint64_t memory)
 		/* All members may be on one node. */
 		.sync = kdsm_heap_sync_size(memory, 0, 1),
 	};
-	const struct kdsm_region_attr word = { .argsz = sizeof(word), .size = sizeof(uint64_t) };
 
 	kdsm_job_join(&attr, &ko_job);
 	ko_rank = kdsm_job_rank(ko_job);
-	turns = open_region("turn", &word);
 	open_strict();
 	if (!ko_rank)
 		ko_shared->threads = ko_settings.nested[0] ? ko_settings.nested[0] :

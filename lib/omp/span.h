@@ -38,14 +38,6 @@ enum ko_round ko_round(enum ko_round own);
 /* Order this thread's accesses to memory before the call and after it with those of all members. */
 void ko_fence(void);
 
-/*
- * The word of ordered regions of teams that span members (loop.c). Each node has a copy, which its
- * threads watch without a message. Several nodes may add at once, and each to all copies: sums do
- * not depend on the order.
- */
-uint64_t ko_turn(void);
-void ko_turn_add(uint64_t increment);
-
 /* Returns the stack of a member's thread, which all members can read, and its size; or NULL. */
 void *ko_stack(unsigned int rank, unsigned int index, size_t *size);
 /* Number of threads of a member that have such a stack */

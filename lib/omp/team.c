@@ -358,8 +358,6 @@ void ko_parallel(void (*run)(void *data), void *data, unsigned int threads,
 		ko_shared->common.pool.lock = lock;
 		describe(span.common, run, data, preset);
 		divide(&span);
-		/* All copies are alike, because no thread is in an ordered region. */
-		span.common->share.turn = ko_turn();
 		ko_round(KO_ROUND_FORK);
 		lead(&span);
 		return;
