@@ -215,12 +215,14 @@ static unsigned int choose(const struct kdsm_job *job, struct watch watches[2])
 
 	if (next != job->rank)
 		watches[n++] = (struct watch){
-			.rank = next, .since = now,
+			.rank = next, .since = now, .heard = now,
 			/* Fails in another namespace of processes; then the word must do. */
 			.fd = syscall(SYS_pidfd_open, job->members[next].pid, 0),
 		};
 	if (!job->own_index && job->node_count > 1)
-		watches[n++] = (struct watch){ .rank = next_node(job), .since = now, .fd = -1 };
+		watches[n++] = (struct watch){
+			.rank = next_node(job), .since = now, .heard = now, .fd = -1,
+		};
 	return n;
 }
 

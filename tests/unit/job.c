@@ -65,6 +65,8 @@ static void *start(void *data)
 }
 
 /* Run a job on nodes; node k has counts[k] members, whose ranks go round the nodes or not. */
+static int (*fault)(struct kdsm_op *op, bool after);	/* of run(), or NULL */
+
 static void run(unsigned int nodes, const uint32_t *counts, bool cyclic, uint64_t timeout,
 		int (*function)(struct member *member))
 {
@@ -74,6 +76,7 @@ static void run(unsigned int nodes, const uint32_t *counts, bool cyclic, uint64_
 
 	sim_start(nodes);
 	sim.tear = true;
+	sim.fault = fault;
 	for (i = 0; i < nodes; i++)
 		size += left[i] = counts[i];
 	for (i = 0; i < size; i++) {
@@ -453,8 +456,7 @@ static void aborted(void **state)
 }
 
 static uint32_t victim;
-static uint64_t died_at;	/* when the victim died, in ns */
-static int (*fault_from_then)(struct kdsm_op *op, bool after);
+static uint64_t died_at;	/* when the victim died, in ns; 0: it has not */
 
 /* Stop the beats, as the death of the process would. */
 static void die(struct member *member)
@@ -477,8 +479,7 @@ static int lose_member(struct member *member)
 
 	if (member->rank == victim) {
 		die(member);
-		died_at = kdsm_now();
-		__atomic_store_n(&sim.fault, fault_from_then, __ATOMIC_RELEASE);
+		__atomic_store_n(&died_at, kdsm_now(), __ATOMIC_SEQ_CST);
 		return 0;
 	}
 	/* Some wait, and some compute. */
@@ -505,23 +506,40 @@ static void dead_member(void **state)
 	}
 }
 
+/* A get of the beats of the victim, which is alone on its node */
+static bool is_watch(const struct kdsm_op *op)
+{
+	return op->opcode == KDSM_OP_GET && op->node == members[victim].node &&
+	       op->length == sizeof(struct kd_life);
+}
+
 /* Gets of the victim's beats have no answer when its time is over, 12 s after the last beat */
 static int late_answer(struct kdsm_op *op, bool after)
 {
-	return !after && op->opcode == KDSM_OP_GET && op->node == members[victim].node &&
-	       kdsm_now() - died_at > 11 * S ? -ETIMEDOUT : 0;
+	uint64_t died = __atomic_load_n(&died_at, __ATOMIC_SEQ_CST);
+
+	return !after && is_watch(op) && died && kdsm_now() - died > 11 * S ? -ETIMEDOUT : 0;
 }
 
-static void dead_member_answered_late(void **state)
+static int no_answer(struct kdsm_op *op, bool after)
+{
+	return !after && is_watch(op) ? -ETIMEDOUT : 0;
+}
+
+static void dead_member_unanswered(void **state)
 {
 	static const uint32_t counts[] = { 2, 1, 1 };
 
 	(void)state;
 	victim = 3;
-	fault_from_then = late_answer;
+	died_at = 0;
+	fault = late_answer;
 	run(3, counts, false, 12 * S, lose_member);
-	fault_from_then = NULL;
 	all_told("rank 3 (process", victim);
+	fault = no_answer;
+	run(3, counts, false, 4 * S, lose_member);
+	all_told("rank 3 (node 2) does not answer", victim);
+	fault = NULL;
 }
 
 static int lose_node(struct member *member)
@@ -898,7 +916,7 @@ int main(void)
 		cmocka_unit_test(disagreement),
 		cmocka_unit_test(aborted),
 		cmocka_unit_test(dead_member),
-		cmocka_unit_test(dead_member_answered_late),
+		cmocka_unit_test(dead_member_unanswered),
 		cmocka_unit_test(dead_node),
 		cmocka_unit_test(other_size),
 		cmocka_unit_test(same_rank),
