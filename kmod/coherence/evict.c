@@ -445,7 +445,7 @@ static int kdsm_pushed_own(struct kdsm_coherence *coherence, struct kdsm_pushed 
 
 	if (READ_ONCE(coherence->leaving) == chunk)
 		return -EAGAIN;
-	/* What this node evicts is for its own tasks first */
+	/* This node keeps the chunks that it evicts for its own tasks */
 	is_full = (READ_ONCE(coherence->hungry) &&
 		   kdsm_memory_next(coherence->frames, chunk) != chunk) ||
 		  IS_ERR(kdsm_memory_page(coherence->frames,

@@ -457,7 +457,7 @@ struct kdsm_patience kdsm_patience_begin(const struct kdsm_coherence *coherence)
 /*
  * It returned *err: if memory was missing, here (-ENOMEM) or on another node (-ENOBUFS), wait until
  * there may be some, and return whether to try again. False with -ENOMEM: that will not help.
- * Caller holds no lock, and has made no block busy.
+ * Caller holds no lock, has made no block busy, and calls again after each try, until it is false.
  */
 bool kdsm_evict_wait(struct kdsm_coherence *coherence, int *err, struct kdsm_patience *patience);
 /* Make the pages that an access to the block needs: 0 or -ENOMEM */

@@ -109,9 +109,10 @@ static uint64_t watch(double end, double *longest)
 	return changes;
 }
 
-/* What the network takes under the same load, as means in seconds: a get of 4 KiB, and a message */
+/* The times of operations under the same load, in seconds: means, and that of the longest get */
 struct raw {
-	double get, message, longest;
+	double get, message;	/* a get of 4 KiB; a message and its answer */
+	double longest;
 };
 
 static struct raw read_raw(double end)
